@@ -1,0 +1,178 @@
+"""The driver's part: after each RL step, one step of the reward model, and its broadcast.
+
+Order of an iteration (Algorithm 1 of the paper): workers score their episodes with the snapshot made after the previous
+iteration; the RL update uses r + r̃; then the reward model learns from the same episodes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import ray
+from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.env.env_runner_group import EnvRunnerGroup
+from ray.rllib.utils.annotations import override
+from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS
+
+from rllib_conspec.algorithm.env_runner import EpisodeRunner, Report
+from rllib_conspec.algorithm.seeding import derived_seed
+
+SECONDS = "seconds"
+
+
+class WorkersLost(RuntimeError):
+    """No rollout worker answered for `worker_timeout_s`."""
+
+
+class RewardModelAlgorithm(Algorithm):
+    """Mixin for any RLlib algorithm: class ConSpec(RewardModelAlgorithm, PPO)."""
+
+    @override(Algorithm)
+    def setup(self, config: Any) -> None:
+        super().setup(config)
+        self._reward_model = self.config.get_reward_model()
+
+    @override(Algorithm)
+    def training_step(self) -> None:
+        start = time.perf_counter()
+        reports = self._base_training_step()
+        self._log_episodes(reports)
+        if self._reward_model is not None:
+            self._update_reward_model(reports)
+        self._log_seconds("iteration", time.perf_counter() - start)
+
+    def _base_training_step(self) -> list[Report]:
+        """The RL algorithm's own step. Tries again while workers restart, but not for ever."""
+        deadline = time.monotonic() + self.config.worker_timeout_s
+        while True:
+            super().training_step()
+            self._raise_worker_failure()
+            with self._timed("gather"):
+                reports = self.env_runner_group.foreach_env_runner(EpisodeRunner.take_report)
+            if any(report.sample_seconds for report in reports) or not self._synchronous:
+                return reports
+            if time.monotonic() > deadline:
+                raise WorkersLost(
+                    f"no rollout worker answered for {self.config.worker_timeout_s:.0f} s; "
+                    "raise worker_timeout_s if they need longer to restart."
+                )
+            time.sleep(1.0)
+            self.restore_env_runners(self.env_runner_group)
+
+    @property
+    def _synchronous(self) -> bool:
+        """Whether a training step without new samples is a failure (not so in IMPALA, APPO)."""
+        return self.config.episodes_per_batch is not None
+
+    def _raise_worker_failure(self) -> None:
+        """Raise the exception that took a rollout worker out of service, if one did.
+
+        Workers that were killed answer nothing and are restarted; workers whose code raised are alive and tell.
+        """
+        group = self.env_runner_group
+        sick = set(group._worker_manager.actor_ids()) - set(group.healthy_env_runner_ids())
+        if not sick:
+            return
+        answers = group._worker_manager.foreach_actor(
+            lambda runner: runner.failure,
+            healthy_only=False,
+            remote_actor_ids=list(sick),
+            timeout_seconds=5.0,
+        )
+        for answer in answers.ignore_errors():
+            if answer.get() is not None:
+                raise answer.get()
+
+    # --- the reward model ---------------------------------------------------------------------
+
+    def _update_reward_model(self, reports: list[Report]) -> None:
+        summaries = [s for report in reports for s in report.summaries]
+        episodes = [e for report in reports for e in report.episodes]
+        rng = np.random.default_rng(derived_seed(self.config.seed, "choose", self.iteration))
+        with self._timed("conspec_step"):
+            chosen = [
+                (episodes[i], success) for i, success in self._reward_model.choose(summaries, rng)
+            ]
+            results = self.learner_group.foreach_learner(
+                lambda learner, chosen=chosen: learner.update_reward_model(chosen)
+            )
+            metrics = _values(results)[0]
+        with self._timed("broadcast"):
+            self._broadcast()
+        self._log_nested((self._reward_model.name,), metrics)
+
+    def _broadcast(self) -> None:
+        """Give every rollout worker the learner's newest snapshot, once through the object store."""
+        snapshot = _values(
+            self.learner_group.foreach_learner(lambda learner: learner.reward_snapshot())
+        )[0]
+        reference = ray.put(snapshot) if self.env_runner_group.num_remote_env_runners() else None
+        if self.env_runner is not None:
+            self.env_runner.scorer.load(snapshot)
+        if reference is not None:
+            self.env_runner_group.foreach_env_runner(
+                lambda runner: runner.scorer.load(ray.get(reference)), local_env_runner=False
+            )
+
+    @override(Algorithm)
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        if self.config.get_reward_model() is not None:
+            self._broadcast()
+
+    @override(Algorithm)
+    def restore_env_runners(self, env_runner_group: EnvRunnerGroup) -> list[int]:
+        # The base class syncs restarted workers from the local one, which holds the snapshot.
+        return super().restore_env_runners(env_runner_group)
+
+    # --- metrics ------------------------------------------------------------------------------
+
+    def _log_episodes(self, reports: list[Report]) -> None:
+        summaries = [s for report in reports for s in report.summaries]
+        if summaries:
+            if self._reward_model is not None:
+                success = self._reward_model.judge(summaries)
+            else:
+                success = np.array([s.success for s in summaries])
+            self._log((ENV_RUNNER_RESULTS, "success_rate"), float(success.mean()))
+        paid = [r for report in reports for r in report.intrinsic_returns]
+        if paid and self._reward_model is not None:
+            self._log((ENV_RUNNER_RESULTS, "intrinsic_return_mean"), float(np.mean(paid)))
+        # Workers sample side by side: the slowest one is what the iteration waited for.
+        for phase in ("sample", "score"):
+            spent = [getattr(report, f"{phase}_seconds") for report in reports]
+            self._log_seconds(phase, max(spent, default=0.0))
+
+    def _log(self, key: tuple[str, ...], value: float) -> None:
+        """Log the value of this iteration as it is, not averaged with earlier ones."""
+        self.metrics.log_value(key, value, window=1)
+
+    def _log_nested(self, key: tuple[str, ...], values: dict[str, Any]) -> None:
+        for name, value in values.items():
+            if isinstance(value, dict):
+                self._log_nested((*key, name), value)
+            else:
+                self._log((*key, name), value)
+
+    def _log_seconds(self, phase: str, seconds: float) -> None:
+        self._log((SECONDS, phase), seconds)
+
+    @contextmanager
+    def _timed(self, phase: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self._log_seconds(phase, time.perf_counter() - start)
+
+
+def _values(results: Any) -> list[Any]:
+    """Results of all learners; an error in one of them is raised here."""
+    values = []
+    for result in results:
+        if not result.ok:
+            raise result.get()
+        values.append(result.get())
+    return values

@@ -1,0 +1,183 @@
+"""Configuration: whole-episode batches, and the options of ConSpec.
+
+Mixins for any RLlib `AlgorithmConfig`. Every option is a real field with a setter that checks it; a mistake is answered by
+an `OptionError` that names the option.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.utils.annotations import override
+
+from rllib_conspec.algorithm.env_runner import EpisodeRunner
+from rllib_conspec.algorithm.learner import with_reward_model_learner
+from rllib_conspec.algorithm.reward_model import RewardModel
+from rllib_conspec.errors import OptionError, did_you_mean
+from rllib_conspec.networks import MODEL_CONFIG_KEYS
+from rllib_conspec.networks.policy import EpisodePolicy
+from rllib_conspec.retrospection.conspec import ConSpecModel
+from rllib_conspec.retrospection.options import ConSpecOptions
+
+
+class RewardModelConfig(AlgorithmConfig):
+    """Any algorithm's configuration, with our rollout worker and a place for a reward model."""
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class=algo_class)
+        self.env_runner_cls = EpisodeRunner
+        self.episodes_per_batch: int | None = None
+        self.worker_timeout_s: float = 300.0
+
+    def get_reward_model(self) -> RewardModel | None:
+        """The reward model to train and to pay with, if any."""
+        return None
+
+    @override(AlgorithmConfig)
+    def get_default_learner_class(self) -> type:
+        return with_reward_model_learner(super().get_default_learner_class())
+
+    @override(AlgorithmConfig)
+    def update_from_dict(self, config_dict: dict[str, Any]) -> RewardModelConfig:
+        """RLlib's, plus `model_config`, for which RLlib has no setter."""
+        rest = dict(config_dict)
+        if "model_config" in rest:
+            self.rl_module(model_config=dict(rest.pop("model_config")))
+        return super().update_from_dict(rest)
+
+
+class EpisodesConfig(RewardModelConfig):
+    """Batches and minibatches of whole episodes, and our policies."""
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class=algo_class)
+        self.batch_mode = "complete_episodes"
+        self.episodes_per_batch = 16
+        self.episodes_per_minibatch: int = 4
+        self.max_episode_steps: int | None = None
+        self.gym_env_vectorize_mode = "vector_entry_point"
+
+    def episodes(
+        self,
+        *,
+        per_batch: int = NotProvided,
+        per_minibatch: int = NotProvided,
+        max_steps: int | None = NotProvided,
+    ) -> EpisodesConfig:
+        """Set how many whole episodes make a training batch (B) and a minibatch.
+
+        Args:
+            per_batch: Episodes per iteration, over all workers.
+            per_minibatch: Episodes per gradient step.
+            max_steps: Longest episode. By default it is asked of the environment.
+        """
+        if per_batch is not NotProvided:
+            self.episodes_per_batch = per_batch
+        if per_minibatch is not NotProvided:
+            self.episodes_per_minibatch = per_minibatch
+        if max_steps is not NotProvided:
+            self.max_episode_steps = max_steps
+        return self
+
+    @override(AlgorithmConfig)
+    def get_default_rl_module_spec(self) -> RLModuleSpec:
+        return RLModuleSpec(module_class=EpisodePolicy)
+
+    @property
+    @override(AlgorithmConfig)
+    def _model_config_auto_includes(self) -> dict[str, Any]:
+        included = super()._model_config_auto_includes
+        # One more than the longest episode: RLlib adds a step for the value after the last one.
+        steps = self.max_episode_steps
+        return included | ({"max_seq_len": steps + 1} if steps else {})
+
+    @override(AlgorithmConfig)
+    def validate(self) -> None:
+        for option in ("episodes_per_batch", "episodes_per_minibatch"):
+            value = getattr(self, option)
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+                raise OptionError(option, f"must be a whole number of at least 1, not {value!r}.")
+        if self.episodes_per_minibatch > self.episodes_per_batch:
+            raise OptionError(
+                "episodes_per_minibatch",
+                f"is {self.episodes_per_minibatch}, more than episodes_per_batch "
+                f"({self.episodes_per_batch}).",
+            )
+        if self.batch_mode != "complete_episodes":
+            raise OptionError("batch_mode", "must be complete_episodes: batches are whole episodes.")
+        self._check_model_config()
+        self._resolve_environment()
+        steps = self.max_episode_steps + 1
+        self.minibatch_size = self.episodes_per_minibatch * steps
+        self.train_batch_size_per_learner = self.episodes_per_batch * steps
+        super().validate()
+
+    def _check_model_config(self) -> None:
+        for key, value in self._model_config.items():
+            if key not in MODEL_CONFIG_KEYS:
+                raise OptionError(
+                    f"model_config.{key}", "unknown option." + did_you_mean(key, MODEL_CONFIG_KEYS)
+                )
+            if not isinstance(value, MODEL_CONFIG_KEYS[key]) or isinstance(value, bool):
+                kind = MODEL_CONFIG_KEYS[key].__name__
+                raise OptionError(f"model_config.{key}", f"must be of type {kind}, not {value!r}.")
+
+    def _resolve_environment(self) -> None:
+        """Ask the environment how long its episodes are, and whether it comes vectorised."""
+        if not isinstance(self.env, str) or ":" not in self.env and self.env not in gym.registry:
+            # Registered with Ray Tune or a class: only its author knows.
+            self.gym_env_vectorize_mode = "sync"
+            if self.max_episode_steps is None:
+                raise OptionError(
+                    "max_episode_steps", "is not known for this environment; set it in the config."
+                )
+            return
+        env = gym.make(self.env, **self.env_config)
+        try:
+            steps = getattr(env.unwrapped, "max_episode_steps", None)
+            steps = steps or (env.spec.max_episode_steps if env.spec else None)
+            vectorised = env.spec is not None and env.spec.vector_entry_point is not None
+        finally:
+            env.close()
+        if not vectorised:
+            self.gym_env_vectorize_mode = "sync"
+        if self.max_episode_steps is None:
+            if steps is None:
+                raise OptionError(
+                    "max_episode_steps", f"{self.env} does not say; set it in the config."
+                )
+            self.max_episode_steps = int(steps)
+
+
+class ConSpecMixinConfig(RewardModelConfig):
+    """Adds `.conspec(...)`: ConSpec as the reward model."""
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class=algo_class)
+        self.conspec_options: dict[str, Any] = {}
+
+    def conspec(self, **options: Any) -> ConSpecMixinConfig:
+        """Set options of ConSpec; see `rllib_conspec.retrospection.options.ConSpecOptions`."""
+        merged = self.conspec_options | options
+        ConSpecOptions.from_dict(merged)
+        self.conspec_options = merged
+        return self
+
+    @override(RewardModelConfig)
+    def get_reward_model(self) -> RewardModel:
+        return ConSpecModel(ConSpecOptions.from_dict(self.conspec_options), self.gamma)
+
+    @override(RewardModelConfig)
+    def update_from_dict(self, config_dict: dict[str, Any]) -> ConSpecMixinConfig:
+        rest = dict(config_dict)
+        if "conspec" in rest:
+            self.conspec(**rest.pop("conspec"))
+        return super().update_from_dict(rest)
+
+    @override(RewardModelConfig)
+    def validate(self) -> None:
+        ConSpecOptions.from_dict(self.conspec_options)
+        super().validate()

@@ -1,0 +1,86 @@
+"""PPO on batches of whole episodes, with the paper's hyperparameters: the backbone and the baseline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ray.rllib.algorithms.ppo import PPO, PPOConfig
+from ray.rllib.core import ALL_MODULES
+from ray.rllib.utils.annotations import override
+from ray.rllib.utils.metrics import (
+    ENV_RUNNER_RESULTS,
+    LEARNER_RESULTS,
+    NUM_ENV_STEPS_SAMPLED_LIFETIME,
+)
+
+from rllib_conspec.algorithm.algorithm import RewardModelAlgorithm
+from rllib_conspec.algorithm.config import EpisodesConfig
+from rllib_conspec.algorithm.learner import EpisodePPOLearner
+
+
+class WholeEpisodePPOConfig(EpisodesConfig, PPOConfig):
+    """Defaults of the paper's appendix; RLlib's differ in every one of them."""
+
+    def __init__(self, algo_class: type | None = None) -> None:
+        super().__init__(algo_class=algo_class or WholeEpisodePPO)
+        self.lr = 2e-4
+        self.adam_eps: float = 1e-5
+        self.gamma = 0.99
+        self.lambda_ = 0.95
+        self.clip_param = 0.08
+        self.vf_loss_coeff = 0.5
+        self.vf_clip_param = float("inf")
+        self.entropy_coeff = 0.02
+        self.num_epochs = 4
+        self.grad_clip = 0.5
+        self.grad_clip_by = "global_norm"
+        self.use_kl_loss = False
+        self.num_env_runners = 2
+        self.num_envs_per_env_runner = 8
+
+    @override(PPOConfig)
+    def get_default_learner_class(self) -> type:
+        return EpisodePPOLearner
+
+
+class _EpisodePPO(PPO):
+    """PPO's training step in phases that are timed one by one."""
+
+    @override(PPO)
+    def training_step(self) -> None:
+        sampled = self.env_runner_group.foreach_env_runner(
+            lambda runner: (runner.sample(), runner.get_metrics()),
+            local_env_runner=self.config.num_env_runners == 0,
+            timeout_seconds=self.config.sample_timeout_s,
+        )
+        episodes = [episode for batch, _ in sampled for episode in batch]
+        if not episodes:
+            return
+        self.metrics.aggregate([results for _, results in sampled], key=ENV_RUNNER_RESULTS)
+        with self._timed("rl_update"):
+            self._update(episodes)
+
+    def _update(self, episodes: list[Any]) -> None:
+        lifetime = self.metrics.peek((ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME))
+        results = self.learner_group.update(
+            episodes=episodes,
+            timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: lifetime},
+            num_epochs=self.config.num_epochs,
+            minibatch_size=self.config.minibatch_size,
+            shuffle_batch_per_epoch=self.config.shuffle_batch_per_epoch,
+        )
+        self.metrics.aggregate(results, key=LEARNER_RESULTS)
+        self.env_runner_group.sync_weights(
+            from_worker_or_learner_group=self.learner_group,
+            policies=set(results[0]) - {ALL_MODULES},
+            inference_only=True,
+        )
+
+
+class WholeEpisodePPO(RewardModelAlgorithm, _EpisodePPO):
+    """Plain PPO on the same workers, policies and batches as ConSpec: what ConSpec is compared with."""
+
+    @classmethod
+    @override(PPO)
+    def get_default_config(cls) -> WholeEpisodePPOConfig:
+        return WholeEpisodePPOConfig()

@@ -1,0 +1,162 @@
+"""Whole episodes, played quickly: no connector pipeline and no per-step Python objects.
+
+RLlib's own loop builds a batch from lists and takes actions apart again at every step, which costs more than a small policy's
+forward pass. Here observations, recurrent states and actions stay arrays over all environments of the worker, and
+episodes are cut out of them at the end. Every episode that is started is finished and returned, so that short
+episodes are not favoured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from gymnasium import spaces
+from gymnasium.vector import AutoresetMode
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.rl_module.rl_module import RLModule
+from ray.rllib.env.single_agent_episode import SingleAgentEpisode
+from ray.rllib.env.utils.infinite_lookback_buffer import InfiniteLookbackBuffer
+from ray.rllib.utils.spaces.space_utils import clip_action, unsquash_action
+
+from rllib_conspec.networks.policy import EpisodePolicy
+
+
+def can_play(env: gym.vector.VectorEnv, module: RLModule) -> bool:
+    """Whether `Player` fits: one of our policies, arrays as observations, next-step reset."""
+    return (
+        isinstance(module, EpisodePolicy)
+        and isinstance(env.single_observation_space, spaces.Box)
+        and env.metadata.get("autoreset_mode") == AutoresetMode.NEXT_STEP
+    )
+
+
+@dataclass
+class _Trace:
+    """Everything that happened at one vector step."""
+
+    observations: np.ndarray  # [E, *shape], what the actions were chosen from
+    inputs: np.ndarray  # [E, A], inputs of the action distribution
+    actions: np.ndarray  # [E, …]
+    rewards: np.ndarray  # [E]
+
+
+class Player:
+    """Plays episodes in all environments of a vector environment at once."""
+
+    def __init__(
+        self, env: gym.vector.VectorEnv, module: EpisodePolicy, *, normalize: bool, clip: bool
+    ) -> None:
+        self.env = env
+        self.module = module
+        self.device = module.actor.weight.device
+        self._normalize = normalize
+        self._clip = clip
+
+    def play(self, count: int, *, explore: bool, seed: int | None) -> list[SingleAgentEpisode]:
+        """Exactly `count` episodes, in the order in which they were started."""
+        generator = torch.Generator(self.device)
+        generator.manual_seed(seed) if seed is not None else generator.seed()
+        size = self.env.num_envs
+        observations = np.array(self.env.reset(seed=seed)[0])
+        state = torch.zeros(size, self.module.gru_dim, device=self.device)
+        number = np.arange(size)  # which episode each environment plays; ≥ count: not wanted
+        began = np.zeros(size, dtype=np.int64)
+        fresh = np.zeros(size, dtype=bool)  # finished at the last step: this step resets
+        started, left = size, count
+        traces: list[_Trace] = []
+        spans: dict[int, tuple[int, int, int, bool, dict]] = {}
+
+        self.module.eval()
+        with torch.inference_mode():
+            while left:
+                inputs, state = self._act(observations, state)
+                if fresh.any():  # this step only resets them: they begin without memory
+                    state[torch.from_numpy(fresh)] = 0.0
+                actions = self._choose(inputs, explore, generator)
+                after, rewards, terminated, truncated, infos = self.env.step(self._to_env(actions))
+                traces.append(_Trace(observations, inputs.cpu().numpy(), actions, rewards))
+                observations = np.array(after)
+                t = len(traces)
+                # The step that resets an environment belongs to no episode; the next one begins after it.
+                began[fresh] = t
+                done = (terminated | truncated) & ~fresh
+                for e in np.flatnonzero(done & (number < count)):
+                    info = _info_of(infos, e)
+                    spans[int(number[e])] = (e, began[e], t, bool(terminated[e]), info)
+                    left -= 1
+                number[done] = started + np.arange(done.sum())
+                started += int(done.sum())
+                fresh = done
+        traces.append(_Trace(observations, inputs, actions, rewards))
+        return self._cut(traces, [spans[i] for i in range(count)])
+
+    def _act(self, observations: np.ndarray, state: torch.Tensor):
+        inputs, state = self.module.act(torch.from_numpy(observations).to(self.device), state)
+        return inputs, state if state is not None else torch.zeros(len(inputs), 0)
+
+    def _choose(self, inputs: torch.Tensor, explore: bool, generator) -> np.ndarray:
+        if isinstance(self.env.single_action_space, spaces.Discrete):
+            if not explore:
+                return inputs.argmax(-1).cpu().numpy()
+            return torch.multinomial(inputs.softmax(-1), 1, generator=generator)[:, 0].cpu().numpy()
+        mean, log_std = inputs.chunk(2, dim=-1)
+        if not explore:
+            return mean.cpu().numpy()
+        noise = torch.randn(mean.shape, generator=generator, device=self.device)
+        return (mean + log_std.exp() * noise).cpu().numpy()
+
+    def _to_env(self, actions: np.ndarray) -> np.ndarray:
+        """Actions in the environment's range; episodes keep what the policy chose."""
+        space = self.env.single_action_space
+        if isinstance(space, spaces.Discrete):
+            return actions
+        if self._normalize:
+            return unsquash_action(actions, space)
+        return clip_action(actions, space) if self._clip else actions
+
+    def _cut(self, traces: list[_Trace], spans: list[tuple]) -> list[SingleAgentEpisode]:
+        steps = traces[:-1]
+        observations = np.stack([t.observations for t in traces])  # [steps + 1, E, *shape]
+        inputs = np.stack([t.inputs for t in steps])
+        actions = np.stack([t.actions for t in steps])
+        rewards = np.stack([t.rewards for t in steps]).astype(np.float32)
+        logp = self._log_probability(inputs, actions)
+        return [
+            SingleAgentEpisode(
+                observation_space=self.env.single_observation_space,
+                action_space=self.env.single_action_space,
+                observations=InfiniteLookbackBuffer(observations[a : b + 1, e].copy()),
+                actions=InfiniteLookbackBuffer(actions[a:b, e].copy()),
+                rewards=InfiniteLookbackBuffer(rewards[a:b, e].copy()),
+                infos=InfiniteLookbackBuffer([{}] * (b - a) + [info]),
+                terminated=terminated,
+                truncated=not terminated,
+                extra_model_outputs={
+                    Columns.ACTION_DIST_INPUTS: InfiniteLookbackBuffer(inputs[a:b, e].copy()),
+                    Columns.ACTION_LOGP: InfiniteLookbackBuffer(logp[a:b, e].copy()),
+                },
+                t_started=0,
+                len_lookback_buffer=0,
+            )
+            for e, a, b, terminated, info in spans
+        ]
+
+    def _log_probability(self, inputs: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        distribution = self.module.get_exploration_action_dist_cls().from_logits(
+            torch.from_numpy(inputs)
+        )
+        return distribution.logp(torch.from_numpy(actions)).numpy()
+
+
+def _info_of(infos: Mapping[str, Any], index: int) -> dict[str, Any]:
+    """One environment's part of a vector environment's info."""
+    return {
+        key: values[index]
+        for key, values in infos.items()
+        if not key.startswith("_") and f"_{key}" in infos and infos[f"_{key}"][index]
+    }

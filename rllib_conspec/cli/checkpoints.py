@@ -1,0 +1,170 @@
+"""Find checkpoints, tell whole ones from broken ones, and read what they were made with."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rllib_conspec.errors import UserError
+
+MARKER = "rllib_checkpoint.json"
+# Written last, with every file's size: a checkpoint that differs from it was cut short.
+MANIFEST = "files.json"
+_IGNORED_IN_ENV_CONFIG = ("render_mode",)
+
+
+def find(path: str | os.PathLike) -> Path:
+    """The checkpoint at `path`, or the newest whole one of a trial or experiment directory."""
+    root = Path(path).expanduser()
+    if not root.exists():
+        raise UserError(f"{path}: no such checkpoint.")
+    if not root.is_dir():
+        raise UserError(f"{path}: a checkpoint is a directory, this is a file.")
+    if (root / MARKER).exists() or root.name.startswith("checkpoint_"):
+        found = [root]
+    else:
+        found = sorted(
+            [*root.glob("checkpoint_*"), *root.glob("*/checkpoint_*")],
+            key=lambda directory: (directory.stat().st_mtime, directory.name),
+            reverse=True,
+        )
+    if not found:
+        raise UserError(f"{path}: no checkpoint in this directory.")
+    for directory in found:
+        if problem(directory) is None:
+            return directory
+    raise UserError(f"{found[0]}: {problem(found[0])}")
+
+
+def problem(checkpoint: Path) -> str | None:
+    """What is wrong with a checkpoint, or None. Reads names, sizes and ends, not the contents."""
+    for name, size in _read_json(checkpoint / MANIFEST, default={}).items():
+        file = checkpoint / name
+        if not file.exists():
+            return f"checkpoint is incomplete: {name} is missing."
+        if file.stat().st_size != size:
+            return f"checkpoint is cut short: {name} has {file.stat().st_size} of {size} bytes."
+    for directory in (checkpoint, *_component_directories(checkpoint)):
+        name = MARKER if directory == checkpoint else "metadata.json"
+        metadata = _read_json(directory / name, default=None)
+        label = directory.relative_to(checkpoint)
+        if metadata is None:
+            return f"checkpoint is incomplete: {label / name} is missing or damaged."
+        state = metadata.get("state_file", "state")
+        arguments = metadata.get("class_and_ctor_args_file", "class_and_ctor_args.pkl")
+        if not (directory / arguments).exists():
+            return f"checkpoint is incomplete: {label / arguments} is missing."
+        if not any((directory / (state + end)).exists() for end in (".pkl", ".msgpack")):
+            return f"checkpoint is incomplete: {label / state}.pkl is missing."
+    if not (checkpoint / "learner_group").is_dir():
+        return "checkpoint is incomplete: learner_group is missing."
+    for file in checkpoint.rglob("*.pkl"):
+        if not _ends_like_a_pickle(file):
+            return f"checkpoint is cut short: {file.relative_to(checkpoint)} is damaged."
+    return None
+
+
+def write_manifest(checkpoint: Path) -> None:
+    """Record the size of every file, in one step (a half-written manifest must not be seen)."""
+    sizes = {
+        file.relative_to(checkpoint).as_posix(): file.stat().st_size
+        for file in sorted(checkpoint.rglob("*"))
+        if file.is_file() and file.name != MANIFEST
+    }
+    draft = checkpoint / (MANIFEST + ".tmp")
+    draft.write_text(json.dumps(sizes, indent=1))
+    draft.replace(checkpoint / MANIFEST)
+
+
+def read(checkpoint: Path) -> tuple[type, Any]:
+    """The Algorithm class of a checkpoint and the AlgorithmConfig it ran with."""
+    from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
+
+    stored = _unpickle(checkpoint, "class_and_ctor_args.pkl")
+    try:
+        (state, *_), _ = stored["ctor_args_and_kwargs"]
+        return stored["class"], AlgorithmConfig.from_state(state)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UserError(f"{checkpoint}: not an RLlib algorithm checkpoint.") from error
+
+
+def read_spaces(checkpoint: Path) -> tuple[Any, Any]:
+    """Observation and action space of the policy in a checkpoint (None where not recorded)."""
+    name = "learner_group/learner/rl_module/default_policy/class_and_ctor_args.pkl"
+    if not (checkpoint / name).exists():
+        return None, None
+    _, arguments = _unpickle(checkpoint, name)["ctor_args_and_kwargs"]
+    return arguments.get("observation_space"), arguments.get("action_space")
+
+
+def check_same_task(checkpoint: Path, algorithm: type, config: Any) -> None:
+    """Refuse a checkpoint that another algorithm made, or that belongs to another task."""
+    made_by, stored = read(checkpoint)
+    if made_by.__name__ != algorithm.__name__:
+        raise UserError(
+            f"{checkpoint}: is a checkpoint of {made_by.__name__}, not of {algorithm.__name__}."
+        )
+    for before, now, what in (
+        (stored.env, config.env, "environment"),
+        (_task(stored.env_config), _task(config.env_config), "env_config"),
+    ):
+        if before != now:
+            raise UserError(
+                f"{checkpoint}: is a checkpoint of another task: {what} {before}, not {now}."
+            )
+
+
+def check_spaces(checkpoint: Path, observation_space: Any, action_space: Any) -> None:
+    """Refuse to run a checkpoint in an environment whose spaces its policy does not know."""
+    for stored, given, what in zip(
+        read_spaces(checkpoint),
+        (observation_space, action_space),
+        ("observations", "actions"),
+        strict=True,
+    ):
+        if stored is not None and stored != given:
+            raise UserError(
+                f"{checkpoint}: is a checkpoint of another task: {what} {stored}, not {given}."
+            )
+
+
+def _task(env_config: dict[str, Any]) -> dict[str, Any]:
+    return {key: env_config[key] for key in env_config if key not in _IGNORED_IN_ENV_CONFIG}
+
+
+def _component_directories(checkpoint: Path) -> Iterator[Path]:
+    """Directories that RLlib wrote a component into (each has files, not only directories)."""
+    for directory in sorted(path for path in checkpoint.rglob("*") if path.is_dir()):
+        if any(directory.glob("*.pkl")) or any(directory.glob("*.json")):
+            yield directory
+
+
+def _read_json(file: Path, default: Any) -> Any:
+    try:
+        return json.loads(file.read_text())
+    except (OSError, ValueError):
+        return default
+
+
+def _ends_like_a_pickle(file: Path) -> bool:
+    """A pickle begins with its protocol and ends with the STOP opcode '.'."""
+    if file.stat().st_size < 2:
+        return False
+    with file.open("rb") as stream:
+        first = stream.read(1)
+        stream.seek(-1, os.SEEK_END)
+        return first == b"\x80" and stream.read(1) == b"."
+
+
+def _unpickle(checkpoint: Path, name: str) -> Any:
+    try:
+        with (checkpoint / name).open("rb") as stream:
+            return pickle.load(stream)
+    except ImportError as error:
+        raise UserError(f"{checkpoint}: needs a module that is not here: {error}.") from error
+    except Exception as error:
+        raise UserError(f"{checkpoint}: checkpoint is damaged: {name}: {error}.") from error

@@ -1,0 +1,62 @@
+"""Ctrl-C and SIGTERM: save every running trial, stop, and leave a run that can be resumed.
+
+Tune marks trials that it stops as finished, and finished trials are not resumed. A *paused* trial is
+saved, stopped and stays unfinished. So after an interrupt the scheduler pauses every trial that
+reports a result and starts no other; when all are saved, SIGUSR1 asks `tune.run` to end its loop.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from typing import Any
+
+
+class Interrupt:
+    """Remembers that the user asked to stop. A second request ends the process at once."""
+
+    SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+    def __init__(self, say: Callable[[str], None]):
+        self.requested = False
+        self._ending = False
+        self._say = say
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Interrupt:
+        self._before = {number: signal.signal(number, self._handle) for number in self.SIGNALS}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, frame: Any) -> None:
+        if self.requested:
+            os._exit(130)
+        self.requested = True
+        self._say("Stopping after this iteration to save. Press Ctrl-C again to quit at once.")
+
+    def end_tune_loop(self) -> None:
+        if not self._ending:
+            self._ending = True
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+
+def pausing(scheduler: Any, interrupt: Interrupt) -> Any:
+    """Make a Tune scheduler pause what runs, and start nothing, once `interrupt` is requested."""
+    on_trial_result = scheduler.on_trial_result
+    choose_trial_to_run = scheduler.choose_trial_to_run
+
+    def pause_or_go_on(controller: Any, trial: Any, result: dict) -> str:
+        if interrupt.requested:
+            return scheduler.PAUSE
+        return on_trial_result(controller, trial, result)
+
+    def choose_or_wait(controller: Any) -> Any:
+        return None if interrupt.requested else choose_trial_to_run(controller)
+
+    scheduler.on_trial_result = pause_or_go_on
+    scheduler.choose_trial_to_run = choose_or_wait
+    return scheduler

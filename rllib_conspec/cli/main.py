@@ -1,0 +1,125 @@
+"""The `rllib` command. Heavy modules are imported inside the commands: --help answers at once."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import Any
+
+import click
+
+import rllib_conspec
+from rllib_conspec.cli import examples as examples_module
+from rllib_conspec.cli import train as train_module
+from rllib_conspec.errors import UserError
+
+
+class _OneLineErrors(click.Group):
+    """Answers a UserError by one line and exit code 2; the traceback is for -vv."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().main(*args, **kwargs)
+        except UserError as error:
+            if "-vv" in sys.argv:
+                traceback.print_exc()
+            click.echo(f"rllib: {error}", err=True)
+            sys.exit(2)
+
+
+@click.group(cls=_OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(rllib_conspec.__version__, prog_name="rllib")
+def main() -> None:
+    """Train and evaluate reinforcement learning agents with Ray RLlib and ConSpec.
+
+    \b
+    rllib train -f tuned_examples/keys2.yaml
+    rllib train --run PPO --env CartPole-v1 --stop '{"training_iteration": 20}'
+    rllib evaluate results/keys2 --episodes 50
+    rllib example list
+    """
+
+
+@main.command()
+@click.argument("words", nargs=-1, metavar="[file FILE]")
+@click.option("-f", "--file", "file", type=click.Path(), help="Experiment file, .yaml or .py.")
+@train_module.with_options
+def train(words: tuple[str, ...], file: str | None, **flags: Any) -> None:
+    """Train from an experiment FILE, or from --run and --env alone.
+
+    Flags override the file, and nothing else does. Experiments of a file run one after the other;
+    the trials of one experiment (grid_search, --num-samples) run together as far as CPUs allow.
+    Ctrl-C saves and prints how to resume.
+    """
+    if words:
+        if words[0] != "file" or len(words) != 2 or file is not None:
+            raise UserError(
+                f'train: unexpected "{" ".join(words)}". Use: rllib train -f FILE [options]'
+            )
+        file = words[1]
+    train_module.train(file, **flags)
+
+
+@main.command()
+@click.argument("checkpoint", type=click.Path())
+@click.option("--episodes", type=click.IntRange(min=1), help="How many. [default: 10]")
+@click.option("--steps", type=click.IntRange(min=1), help="Stop after this many steps instead.")
+@click.option("--explore", is_flag=True, help="Sample actions instead of taking the best one.")
+@click.option("--env", metavar="ID", help="Another environment with the same spaces.")
+@click.option("--env-config", metavar="JSON", help="Laid over the checkpoint's env_config.")
+@click.option("--seed", type=int, help="Seed of environment and policy.")
+@click.option("--out", type=click.Path(dir_okay=False), help="Write every episode to this .json.")
+@click.option("--render", type=click.Path(file_okay=False), help="Write a .gif per episode here.")
+@click.option("-v", "--verbose", count=True, help="Show warnings; -vv: tracebacks too.")
+def evaluate(checkpoint: str, **flags: Any) -> None:
+    """Run the policy of a CHECKPOINT and print its return, success rate and length.
+
+    CHECKPOINT may also be a trial or experiment directory: the newest whole checkpoint is taken.
+    """
+    from rllib_conspec.cli import cluster
+
+    cluster.prepare_environment(flags["verbose"])
+    from rllib_conspec.cli.evaluate import evaluate as run_evaluation
+
+    run_evaluation(checkpoint, **flags)
+
+
+@main.group()
+def example() -> None:
+    """The experiments that come with the package (tuned_examples/)."""
+
+
+@example.command("list")
+def example_list() -> None:
+    """Names, with one line about each."""
+    for line in examples_module.table():
+        click.echo(line)
+
+
+@example.command("get")
+@click.argument("name", shell_complete=examples_module.complete)
+def example_get(name: str) -> None:
+    """Print the file of an example."""
+    click.echo(examples_module.find(name).read_text(), nl=False)
+
+
+@example.command("run")
+@click.argument("name", shell_complete=examples_module.complete)
+@train_module.with_options
+def example_run(name: str, **flags: Any) -> None:
+    """Train an example; takes the flags of `rllib train`."""
+    train_module.train(str(examples_module.find(name)), **flags)
+
+
+@main.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script: eval "$(rllib completion bash)"."""
+    from click.shell_completion import get_completion_class
+
+    script = get_completion_class(shell)(main, {}, "rllib", "_RLLIB_COMPLETE")
+    click.echo(script.source())
+
+
+if __name__ == "__main__":
+    main(prog_name="rllib")

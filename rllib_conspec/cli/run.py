@@ -1,0 +1,295 @@
+"""Run experiments with Ray Tune: progress, interrupt, resume, what to do next."""
+
+from __future__ import annotations
+
+import csv
+import shlex
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ray import tune
+from ray.tune.logger import CSVLoggerCallback
+from ray.tune.schedulers import create_scheduler
+from ray.tune.tune_config import ResumeConfig
+from rich.console import Console
+
+from rllib_conspec.cli import checkpoints, cluster, directories
+from rllib_conspec.cli.experiment import Experiment
+from rllib_conspec.cli.interrupt import Interrupt, pausing
+from rllib_conspec.cli.progress import Progress, duration, metric
+from rllib_conspec.cli.validate import find_algorithm, tune_config
+from rllib_conspec.errors import UserError
+
+METRIC = "env_runners/episode_return_mean"
+# A crash in the middle of a save must never take the last whole checkpoint with it.
+MIN_CHECKPOINTS = 2
+
+
+@dataclass
+class RunOptions:
+    """The flags that say how to run, rather than what."""
+
+    file: str | None = None
+    resume: bool = False
+    ray_address: str | None = None
+    ray_num_cpus: int | None = None
+    ray_num_gpus: int | None = None
+    scheduler: str = "fifo"
+    wandb: str | None = None
+    verbose: int = 0
+
+
+@dataclass
+class Plan:
+    """One experiment and the directory it runs in."""
+
+    experiment: Experiment
+    configs: list[Any]
+    storage: Path
+    directory: str
+    earlier: directories.Earlier | None = None
+    trials: list[Any] = field(default_factory=list)
+
+
+def plan(checked: list[tuple[Experiment, list[Any]]], resume: bool) -> list[Plan]:
+    """Choose directories; with `resume`, leave out what has finished and start what never began."""
+    plans, found = [], 0
+    for experiment, configs in checked:
+        storage = Path(experiment.storage_path).expanduser().absolute()
+        earlier = directories.latest(storage, experiment.name) if resume else None
+        if earlier is not None:
+            found += 1
+            # More iterations asked for: a finished run goes on.
+            if earlier.finished and "stop" not in experiment.overrides:
+                continue
+            directories.check_resumable(earlier)
+            plans.append(Plan(experiment, configs, storage, earlier.path.name, earlier))
+        else:
+            name = directories.fresh(storage, experiment.name)
+            plans.append(Plan(experiment, configs, storage, name))
+    names = ", ".join(experiment.name for experiment, _ in checked)
+    where = checked[0][0].storage_path
+    if resume and not found:
+        raise UserError(f"--resume: no earlier run of {names} in {where}.")
+    if resume and not plans:
+        raise UserError(f"--resume: {names} has finished. Give a larger --stop to go on.")
+    return plans
+
+
+def run(plans: list[Plan], options: RunOptions, console: Console) -> int:
+    """Run all plans, one after the other; returns the exit code."""
+
+    def say(line: str) -> None:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+    needed: dict[str, float] = {}
+    for entry in plans:
+        algorithm = find_algorithm(entry.experiment.run)
+        for name, amount in cluster.resources_needed(algorithm, entry.configs).items():
+            needed[name] = max(needed.get(name, 0), amount)
+    cluster.start_ray(
+        needed,
+        options.ray_address,
+        options.ray_num_cpus,
+        options.ray_num_gpus,
+        options.verbose,
+        say,
+    )
+    failed = False
+    for entry in plans:
+        with Interrupt(say) as interrupt:
+            failed |= not _run_one(entry, options, console, interrupt)
+        _summary(entry, say)
+        unfinished = any(trial.status not in ("TERMINATED", "ERROR") for trial in entry.trials)
+        if interrupt.requested and (unfinished or entry is not plans[-1]):
+            say(f"Resume with: {resume_command(entry.experiment, options)}")
+            return 130
+    return 1 if failed else 0
+
+
+def resume_command(experiment: Experiment, options: RunOptions) -> str:
+    """The command that goes on where an interrupted run stopped."""
+    words = ["rllib", "train"]
+    if options.file:
+        words += ["-f", options.file]
+    given = experiment.overrides
+    for key in ("run", "env", "storage_path"):
+        if key in given:
+            words += ["--" + key.replace("_", "-"), str(given[key])]
+    if options.ray_address:
+        words += ["--ray-address", options.ray_address]
+    if "name" in given:
+        words += ["--experiment-name", given["name"]]
+    return shlex.join([*words, "--resume"])
+
+
+def _run_one(entry: Plan, options: RunOptions, console: Console, interrupt: Interrupt) -> bool:
+    """Run one experiment to its end or interrupt; whether no trial failed."""
+    experiment = entry.experiment
+    path = entry.storage / entry.directory
+    default = experiment.algorithm_config or find_algorithm(experiment.run).get_default_config()
+    settings = experiment.algorithm_config.to_dict() if experiment.algorithm_config else {}
+    settings |= tune_config(default, experiment.env, experiment.config)
+    with Progress(console, f"{experiment.name} → {path}") as progress:
+        if entry.earlier:
+            progress.say(
+                f"Resuming {path} after iteration {entry.earlier.iteration}, "
+                "with the settings it began with."
+            )
+        watcher = _Watcher(progress, interrupt, experiment, options.verbose)
+        callbacks = [watcher, _AppendingCSV()]
+        if options.wandb:
+            from ray.air.integrations.wandb import WandbLoggerCallback
+
+            callbacks.append(WandbLoggerCallback(project=options.wandb, group=experiment.name))
+        analysis = tune.run(
+            experiment.run,
+            name=entry.directory,
+            storage_path=str(entry.storage),
+            metric=METRIC,
+            mode="max",
+            stop=experiment.stop or None,
+            time_budget_s=experiment.time_budget_s,
+            config=settings,
+            num_samples=experiment.num_samples,
+            checkpoint_config=_checkpoint_config(experiment.checkpoint_config),
+            scheduler=pausing(create_scheduler(options.scheduler), interrupt),
+            max_failures=experiment.max_failures,
+            restore=str(checkpoints.find(experiment.restore)) if experiment.restore else None,
+            resume=True if entry.earlier else None,
+            resume_config=_resume_config(experiment) if entry.earlier else None,
+            trial_name_creator=_trial_name,
+            trial_dirname_creator=_trial_name,
+            callbacks=callbacks,
+            raise_on_failed_trial=False,
+            verbose=0,
+        )
+    entry.trials = analysis.trials
+    return not any(trial.status == "ERROR" for trial in entry.trials)
+
+
+def _checkpoint_config(settings: dict[str, Any]) -> tune.CheckpointConfig:
+    settings = {"checkpoint_at_end": True, **settings}
+    if settings.get("num_to_keep"):
+        settings["num_to_keep"] = max(MIN_CHECKPOINTS, settings["num_to_keep"])
+    return tune.CheckpointConfig(**settings)
+
+
+def _resume_config(experiment: Experiment) -> ResumeConfig:
+    resume = ResumeConfig.ResumeType.RESUME
+    skip = ResumeConfig.ResumeType.SKIP
+    finished = resume if "stop" in experiment.overrides else skip
+    return ResumeConfig(finished=finished, unfinished=resume, errored=resume)
+
+
+def _trial_name(trial: Any) -> str:
+    """A short name that is also a directory name: trial_0, trial_1_lr=0.001 …"""
+    number, _, tag = trial.experiment_tag.partition("_")
+    name = "_".join(part for part in ("trial", str(int(number)), tag) if part)
+    return "".join(c if c.isalnum() or c in "_-=.," else "-" for c in name)[:100]
+
+
+class _AppendingCSV(CSVLoggerCallback):
+    """progress.csv that a resumed run appends to under the columns that are already there."""
+
+    def log_trial_result(self, iteration: int, trial: Any, result: dict) -> None:
+        if trial not in self._trial_files:
+            self._setup_trial(trial)
+        if self._trial_continue[trial] and not self._trial_csv[trial]:
+            stream = self._trial_files[trial]
+            with open(stream.name, newline="") as written:
+                header = next(csv.reader(written), None)
+            if header:
+                self._trial_csv[trial] = csv.DictWriter(stream, header)
+        super().log_trial_result(iteration, trial, result)
+
+
+class _Watcher(tune.Callback):
+    """Follows the trials of one experiment."""
+
+    def __init__(
+        self, progress: Progress, interrupt: Interrupt, experiment: Experiment, verbose: int
+    ):
+        self._progress = progress
+        self._interrupt = interrupt
+        self._experiment = experiment
+        self._verbose = verbose
+        self._reported: set[str] = set()
+
+    def on_step_begin(self, iteration: int, trials: list, **info: Any) -> None:
+        # The state of a resumed trial holds the old criteria.
+        if "stop" in self._experiment.overrides:
+            for trial in trials:
+                trial.stopping_criterion = self._experiment.stop
+
+    def on_step_end(self, iteration: int, trials: list, **info: Any) -> None:
+        if self._interrupt.requested and not any(
+            trial.status == "RUNNING" and trial.trial_id in self._reported for trial in trials
+        ):
+            self._interrupt.end_tune_loop()
+
+    def on_trial_start(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
+        name = self._experiment.name
+        name = name if len(trials) == 1 else f"{name}/{_trial_name(trial)}"
+        self._progress.started(trial.trial_id, name, trial.stopping_criterion or {})
+
+    def on_trial_result(
+        self, iteration: int, trials: list, trial: Any, result: dict, **info: Any
+    ) -> None:
+        self._reported.add(trial.trial_id)
+        self._progress.result(trial.trial_id, result)
+
+    def on_checkpoint(
+        self, iteration: int, trials: list, trial: Any, checkpoint: Any, **info: Any
+    ) -> None:
+        if Path(checkpoint.path).is_dir():  # not in a bucket
+            checkpoints.write_manifest(Path(checkpoint.path))
+
+    def on_trial_complete(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
+        self._progress.ended(trial.trial_id, "finished")
+
+    def on_trial_error(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
+        self._progress.ended(trial.trial_id, "failed")
+        error = trial.get_pickled_error()
+        self._progress.say(f"rllib: {_trial_name(trial)} failed: {error_line(error)}")
+        if self._verbose > 1:
+            self._progress.say(str(error))
+
+
+def error_line(error: Exception | None) -> str:
+    """The last line of an exception: with Ray's, that is the original exception's own."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else repr(error)
+
+
+def _summary(entry: Plan, say: Any) -> None:
+    """What came out, where it is, and how to look at it."""
+    name = entry.experiment.name
+    for trial in entry.trials:
+        last = trial.last_result or {}
+        reached = metric(last, METRIC)
+        label = name if len(entry.trials) == 1 else f"{name}/{_trial_name(trial)}"
+        if last:
+            spent = duration(metric(last, "time_total_s") or 0)
+            best = (trial.metric_analysis or {}).get(METRIC, {}).get("max")
+            text = f"{label}: {last.get('training_iteration', 0)} iterations in {spent}"
+            text += f", return {reached:.3g}" if reached is not None else ""
+            text += f" (best {best:.3g})" if best is not None and best == best else ""
+            say(text)
+        if trial.status == "ERROR" and trial.error_file:
+            say(f"  error log   {Path(trial.storage.trial_fs_path) / Path(trial.error_file).name}")
+        if trial.checkpoint:
+            path = shlex.quote(_short(trial.checkpoint.path))
+            say(f"  checkpoint  {path}")
+            say(f"  evaluate    rllib evaluate {path} --episodes 50")
+    path = shlex.quote(_short(entry.storage / entry.directory))
+    say(f"Results: {path}  (curves: tensorboard --logdir {path})")
+
+
+def _short(path: str | Path) -> str:
+    """Relative to the current directory when below it."""
+    try:
+        return str(Path(path).relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)

@@ -1,0 +1,287 @@
+"""Check an experiment against RLlib, its algorithm and its environment, before Ray starts."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import itertools
+import logging
+import os
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rllib_conspec.cli import checkpoints
+from rllib_conspec.cli.environments import check_environment
+from rllib_conspec.cli.experiment import Experiment
+from rllib_conspec.cli.schema import alternatives, check_keys, expected, fits, is_grid, show
+from rllib_conspec.errors import OptionError, UserError, did_you_mean
+
+# Keys of a result by which a run can be stopped. Below these sections any metric may appear.
+STOP_KEYS = (
+    "training_iteration",
+    "time_total_s",
+    "num_env_steps_sampled_lifetime",
+    "num_training_step_calls_per_iteration",
+    "env_runners/episode_return_mean",
+    "env_runners/episode_return_max",
+    "env_runners/episode_return_min",
+    "env_runners/episode_len_mean",
+    "env_runners/num_episodes_lifetime",
+    "env_runners/num_env_steps_sampled_lifetime",
+    "env_runners/success_rate",
+    "env_runners/intrinsic_return_mean",
+    "evaluation/env_runners/episode_return_mean",
+    "conspec/frozen",
+    "conspec/successes",
+)
+STOP_SECTIONS = ("env_runners", "evaluation", "learners", "conspec", "seconds", "timers", "perf")
+_OLD_STOP_KEYS = {
+    "episode_reward_mean": "env_runners/episode_return_mean",
+    "episode_return_mean": "env_runners/episode_return_mean",
+    "success_rate": "env_runners/success_rate",
+    "timesteps_total": "num_env_steps_sampled_lifetime",
+}
+# A sweep larger than this is checked by its first combinations only.
+MAX_VARIANTS_CHECKED = 64
+
+
+def validate(experiment: Experiment) -> list[Any]:
+    """Check everything; returns the AlgorithmConfig of each `grid_search` combination."""
+    try:
+        with _quiet():
+            return _validate(experiment)
+    except OptionError as error:
+        raise experiment.error(error) from error
+
+
+def _validate(experiment: Experiment) -> list[Any]:
+    check_stop(experiment.stop)
+    if experiment.resources_per_trial:
+        raise OptionError(
+            "resources_per_trial",
+            "RLlib works out a trial's resources itself; set num_env_runners, "
+            "num_cpus_per_env_runner or num_gpus_per_learner in config.",
+        )
+    _check_storage(experiment.storage_path)
+    algorithm = find_algorithm(experiment.run)
+    default = experiment.algorithm_config or algorithm.get_default_config()
+    check_config(experiment.config, default)
+    configs = []
+    for variant in itertools.islice(variants(experiment.config), MAX_VARIANTS_CHECKED):
+        configs.append(build_config(default, experiment.env, variant))
+    for env, env_config in _different(configs):
+        check_environment(env, env_config)
+    if experiment.restore:
+        _check_restore(experiment, configs[0])
+    return configs
+
+
+def find_algorithm(run: Any) -> type:
+    """The Algorithm class of a name such as "PPO" or "ConSpec" (a class is returned as it is)."""
+    from ray.rllib.algorithms.algorithm import Algorithm
+    from ray.rllib.algorithms.registry import ALGORITHMS
+    from ray.tune.registry import TRAINABLE_CLASS, _global_registry, get_trainable_cls
+
+    import rllib_conspec.algorithm  # noqa: F401  (registers ConSpec)
+
+    if inspect.isclass(run):
+        return run
+    names = [*ALGORITHMS, "ConSpec", "WholeEpisodePPO"]
+    if run not in names and not _global_registry.contains(TRAINABLE_CLASS, run):
+        raise OptionError("run", f"unknown algorithm {show(run)}.{did_you_mean(run, names)}")
+    try:
+        algorithm = get_trainable_cls(run)
+    except ImportError as error:
+        raise OptionError("run", f"{run} cannot be imported: {error}") from error
+    if not (inspect.isclass(algorithm) and issubclass(algorithm, Algorithm)):
+        raise OptionError("run", f"{show(run)} is not an RLlib algorithm.")
+    return algorithm
+
+
+def check_stop(stop: Mapping[str, Any]) -> None:
+    for key, value in stop.items():
+        name = f"stop.{key}"
+        known = key in STOP_KEYS
+        section, slash, _ = str(key).partition("/")
+        if key in _OLD_STOP_KEYS:
+            raise OptionError(name, f'unknown metric. Did you mean "{_OLD_STOP_KEYS[key]}"?')
+        # Algorithms may report metrics of their own, so only a near miss is a mistake there.
+        hint = did_you_mean(key, STOP_KEYS)
+        if not known and (hint or not (slash and section in STOP_SECTIONS)):
+            raise OptionError(name, f"unknown metric.{hint}")
+        if not fits(float, value):
+            raise OptionError(name, f"expected a number, got {show(value)}.")
+        if key in ("training_iteration", "time_total_s") and value <= 0:
+            raise OptionError(name, f"must be more than 0, got {show(value)}.")
+
+
+def check_config(config: Mapping[str, Any], default: Any) -> None:
+    """Names and types of the keys of `config` against the algorithm's AlgorithmConfig."""
+    hints = _setter_hints(type(default))
+    values = default.to_dict()
+    known = [key for key in values if not key.startswith("_")]
+    known += [key for key in hints if _has_setter(default, key) and key not in known]
+    known += ["model_config"]
+    try:
+        check_keys(config, known)
+        for key, given in config.items():
+            before, hint = values.get(key), hints.get(key)
+            if before == -1 and hint is None:
+                names = [name for name in known if name != key]
+                raise OptionError(key, f"RLlib no longer uses it.{did_you_mean(key, names)}")
+            kinds = [kind for kind in (hint, _kind(before)) if kind is not None]
+            if key in ("env_config", "model_config", "conspec"):
+                kinds = [dict]
+            for value in alternatives(key, given):
+                if kinds and not any(fits(kind, value) for kind in kinds):
+                    raise OptionError(key, f"expected {expected(kinds)}, got {show(value)}.")
+    except OptionError as error:
+        raise error.within("config") from error
+
+
+def build_config(default: Any, env: Any, settings: Mapping[str, Any]) -> Any:
+    """The AlgorithmConfig that a trial will run with, checked by its own `validate()`."""
+    from rllib_conspec.networks import MODEL_CONFIG_KEYS
+    from rllib_conspec.retrospection.options import ConSpecOptions
+
+    settings = tune_config(default, env, settings)
+    model_config = settings.get("model_config", settings.get("_model_config", {}))
+    config = default.copy(copy_frozen=False)
+    section = "config"
+    try:
+        if "conspec" in settings:
+            section = "config.conspec"
+            ConSpecOptions.from_dict(settings["conspec"])
+        section = "config.model_config"
+        _check_model_config(model_config, config, MODEL_CONFIG_KEYS)
+        section = "config"
+        config.update_from_dict(settings)
+        config.validate()
+    except OptionError as error:
+        raise error.within(section) from error
+    except Exception as error:
+        raise OptionError("config", _first_sentences(error)) from error
+    return config
+
+
+def tune_config(default: Any, env: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """`settings` as `update_from_dict` wants them: with `env`, and `model_config` where it goes."""
+    settings = copy.deepcopy(dict(settings))
+    if env is not None:
+        settings["env"] = env
+    # RLlib has no setter for model_config; ConSpec's own configs have.
+    if "model_config" in settings and not hasattr(default, "conspec_options"):
+        settings["_model_config"] = settings.pop("model_config")
+    return settings
+
+
+def variants(config: Any) -> Iterator[Any]:
+    """Every combination of the `grid_search` values in `config`, at any depth."""
+    if is_grid(config):
+        for value in config["grid_search"]:
+            yield from variants(value)
+    elif isinstance(config, Mapping):
+        for values in itertools.product(*(variants(value) for value in config.values())):
+            yield dict(zip(config, values, strict=True))
+    else:
+        yield config
+
+
+def _check_storage(storage_path: str) -> None:
+    if "://" in storage_path:
+        return
+    path = Path(storage_path).expanduser().absolute()
+    existing = next(parent for parent in (path, *path.parents) if parent.exists())
+    if not existing.is_dir():
+        raise OptionError("storage_path", f"{existing} is not a directory.")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise OptionError("storage_path", f"{storage_path} is not writable.")
+
+
+def _check_restore(experiment: Experiment, config: Any) -> None:
+    try:
+        checkpoint = checkpoints.find(experiment.restore)
+        checkpoints.check_same_task(checkpoint, find_algorithm(experiment.run), config)
+    except OptionError:
+        raise
+    except UserError as error:
+        raise OptionError("restore", str(error)) from error
+
+
+def _check_model_config(model_config: Any, config: Any, own_keys: Mapping[str, Any]) -> None:
+    """Names and types of `model_config`: our policies', or RLlib's DefaultModelConfig."""
+    from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
+
+    if config._rl_module_spec is not None:
+        return  # a module of the user's own, with keys of its own
+    known = DefaultModelConfig.__annotations__
+    if hasattr(config, "conspec_options"):
+        known = own_keys
+    check_keys(model_config, known)
+    for key, value in model_config.items():
+        if not fits(known[key], value):
+            raise OptionError(key, f"expected {expected([known[key]])}, got {show(value)}.")
+
+
+def _setter_hints(config_class: type) -> dict[str, Any]:
+    """Annotations of the keyword arguments of an AlgorithmConfig's fluent methods, by name.
+
+    `.training(lr: Optional[float | list] = ...)` knows that lr may be a schedule; the default value
+    alone does not.
+    """
+    hints: dict[str, Any] = {}
+    for klass in reversed(config_class.__mro__):
+        for name, method in vars(klass).items():
+            if name.startswith("_") or not inspect.isfunction(method):
+                continue
+            for parameter in inspect.signature(method).parameters.values():
+                annotated = parameter.annotation is not parameter.empty
+                if parameter.kind is parameter.KEYWORD_ONLY and annotated:
+                    hints[parameter.name.rstrip("_")] = parameter.annotation
+    return hints
+
+
+def _has_setter(config: Any, key: str) -> bool:
+    attribute = getattr(type(config), key, None)
+    return hasattr(config, key) and (not isinstance(attribute, property) or bool(attribute.fset))
+
+
+def _kind(value: Any) -> type | None:
+    """The type that a default stands for, or None when it says nothing."""
+    return type(value) if isinstance(value, (bool, int, float, str, dict, list)) else None
+
+
+def _different(configs: list[Any]) -> list[tuple[str, dict[str, Any]]]:
+    """The environments to build once each; classes and registered creators are the user's own."""
+    from ray.tune.registry import ENV_CREATOR, _global_registry
+
+    found: list[tuple[str, dict[str, Any]]] = []
+    for config in configs:
+        pair = (config.env, dict(config.env_config))
+        named = isinstance(config.env, str)
+        if named and not _global_registry.contains(ENV_CREATOR, config.env) and pair not in found:
+            found.append(pair)
+    return found
+
+
+def _first_sentences(error: Exception) -> str:
+    """One line from an exception of RLlib, whose messages can run over many."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 300 else text[:297] + "..."
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep RLlib's own warnings out of the way of the one line that matters."""
+    logger = logging.getLogger("ray")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,116 @@
+"""Encoders of single observations: `conv` (keys), `impala` (pixels), `mlp` (vectors).
+
+Each takes raw observations [N, *shape], uint8 pixels included, and returns features [N, dim]. Frames stay uint8 until
+here, so that memories, object store and network never carry floats of them. ConSpec and the policy use the
+same classes with parameters of their own (the paper keeps them apart to avoid interference).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+
+def orthogonal(layer: nn.Linear | nn.Conv2d, gain: float = math.sqrt(2)) -> nn.Linear | nn.Conv2d:
+    """Orthogonal weights and zero bias, the initialisation of the paper's PPO."""
+    nn.init.orthogonal_(layer.weight, gain)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+class Pixels(nn.Module):
+    """[N, height, width, channels] uint8 or float in 0..255 → [N, channels, height, width] in 0..1."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # A buffer, so that the result takes the module's precision and device.
+        self.register_buffer("scale", torch.tensor(1.0 / 255.0), persistent=False)
+
+    def forward(self, frames: Tensor) -> Tensor:
+        return frames.permute(0, 3, 1, 2).to(self.scale.dtype) * self.scale
+
+
+class ConvEncoder(nn.Sequential):
+    """One 3×3 convolution of 32 channels and a linear layer (multi-key-to-door)."""
+
+    def __init__(self, shape: Sequence[int], dim: int) -> None:
+        height, width, channels = shape
+        super().__init__(
+            Pixels(),
+            orthogonal(nn.Conv2d(channels, 32, 3, padding="same")),
+            nn.ReLU(),
+            nn.Flatten(),
+            orthogonal(nn.Linear(32 * height * width, dim)),
+            nn.ReLU(),
+        )
+
+
+class ResidualBlock(nn.Module):
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.ReLU(),
+            nn.Conv2d(channels, channels, 3, padding=1),
+            nn.ReLU(),
+            nn.Conv2d(channels, channels, 3, padding=1),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.layers(x)
+
+
+class ImpalaEncoder(nn.Sequential):
+    """Three IMPALA blocks of 16, 32, 32 channels and a linear layer (OrangeTree, Atari)."""
+
+    def __init__(self, shape: Sequence[int], dim: int) -> None:
+        height, width, channels = shape
+        layers: list[nn.Module] = [Pixels()]
+        for out in (16, 32, 32):
+            layers += [
+                nn.Conv2d(channels, out, 3, padding=1),
+                nn.MaxPool2d(3, stride=2, padding=1),
+                ResidualBlock(out),
+                ResidualBlock(out),
+            ]
+            channels, height, width = out, (height + 1) // 2, (width + 1) // 2
+        super().__init__(
+            *layers,
+            nn.ReLU(),
+            nn.Flatten(),
+            orthogonal(nn.Linear(channels * height * width, dim)),
+            nn.ReLU(),
+        )
+
+
+class MlpEncoder(nn.Sequential):
+    """Two tanh layers (continuous control); observations of any shape are flattened."""
+
+    def __init__(self, shape: Sequence[int], dim: int) -> None:
+        super().__init__(
+            nn.Flatten(),
+            orthogonal(nn.Linear(math.prod(shape), dim)),
+            nn.Tanh(),
+            orthogonal(nn.Linear(dim, dim)),
+            nn.Tanh(),
+        )
+
+    def forward(self, observations: Tensor) -> Tensor:
+        return super().forward(observations.to(self[1].weight.dtype))
+
+
+ENCODERS = {"conv": ConvEncoder, "impala": ImpalaEncoder, "mlp": MlpEncoder}
+
+
+def build_encoder(name: str, shape: Sequence[int], dim: int) -> nn.Module:
+    """The encoder called `name` for observations of this shape, with `dim` features."""
+    if name not in ENCODERS:
+        raise ValueError(f"encoder must be one of {', '.join(ENCODERS)}, not {name!r}.")
+    if name != "mlp" and len(shape) != 3:
+        raise ValueError(
+            f"encoder {name!r} needs observations of shape (height, width, channels), not "
+            f"{tuple(shape)}; use encoder 'mlp'."
+        )
+    return ENCODERS[name](shape, dim)

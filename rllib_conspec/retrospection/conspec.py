@@ -1,0 +1,345 @@
+"""ConSpec as a reward model: the learner's side and the rollout worker's side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from rllib_conspec.retrospection import loss as L
+from rllib_conspec.retrospection.memory import (
+    DistinctFrames,
+    EpisodeMemory,
+    Exemplars,
+    StoredEpisode,
+    draw,
+    pack,
+    unpack,
+)
+from rllib_conspec.retrospection.options import ConSpecOptions
+from rllib_conspec.retrospection.prototypes import Prototypes
+from rllib_conspec.retrospection.rewards import potential_reward, window_reward
+from rllib_conspec.retrospection.step import Contrast, best_matches, contrastive_loss
+from rllib_conspec.retrospection.success import (
+    EpisodeSummary,
+    FinishedEpisode,
+    choose,
+    judge,
+    success_function,
+)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What a rollout worker needs to compute intrinsic rewards: the prototypes that pay, no others."""
+
+    version: int  # iterations of the learner so far
+    weights: dict[str, np.ndarray]  # empty when no prototype pays yet
+    pays: np.ndarray  # bool [H]
+
+
+class ConSpecScorer:
+    """The worker's side: intrinsic rewards from the snapshot that was loaded last."""
+
+    def __init__(self, options: ConSpecOptions, shape: Sequence[int], gamma: float) -> None:
+        self.options = options
+        self.gamma = gamma
+        self.snapshot = Snapshot(0, {}, np.zeros(options.num_prototypes, dtype=bool))
+        self._shape = tuple(shape)
+        self._model: Prototypes | None = None
+
+    @property
+    def version(self) -> int:
+        return self.snapshot.version
+
+    def load(self, snapshot: Snapshot) -> None:
+        paying = int(snapshot.pays.sum())
+        if paying and (self._model is None or len(self._model.vectors) != paying):
+            options = replace(self.options, num_prototypes=paying, recruit=False)
+            self._model = Prototypes(options, self._shape).requires_grad_(False)
+        if paying:
+            # Arrays from the object store are read-only, which torch does not know: copy them.
+            weights = {name: torch.from_numpy(np.array(w)) for name, w in snapshot.weights.items()}
+            self._model.load_state_dict(weights)
+        self.snapshot = snapshot
+
+    def reward(self, episodes: Sequence[StoredEpisode]) -> list[np.ndarray]:
+        """Intrinsic reward of every step: one float32 array [T] per episode."""
+        if not episodes or not self.snapshot.pays.any():
+            return [np.zeros(len(e), dtype=np.float32) for e in episodes]
+        return [self._pay(s).astype(np.float32) for s in episode_scores(self._model, episodes)]
+
+    def _pay(self, s: np.ndarray) -> np.ndarray:
+        o = self.options
+        scale = o.intrinsic_coeff * o.task_reward
+        s = s.astype(np.float64)
+        if o.intrinsic == "potential":
+            return potential_reward(s, scale=scale, threshold=o.threshold, gamma=self.gamma)
+        return window_reward(
+            s,
+            scale=scale,
+            threshold=o.threshold,
+            window=o.window,
+            remove_repeats=o.remove_repeats,
+        )
+
+
+def episode_scores(model: Prototypes, episodes: Sequence[StoredEpisode]) -> list[np.ndarray]:
+    """Scores [H, T] of every episode, without a graph; equal frames are scored once."""
+    distinct = DistinctFrames.of(episodes)
+    device = model.vectors.device
+    with torch.inference_mode():
+        z = model.encode(torch.from_numpy(distinct.frames).to(device))
+        s = model.scores(z, torch.arange(len(model.vectors), device=device)).cpu().numpy()
+    return [s[:, distinct.index[id(e)]] for e in episodes]
+
+
+class ConSpecLearner:
+    """The learner's side: memories, prototypes, contrastive steps, freezing and recruiting."""
+
+    def __init__(
+        self,
+        options: ConSpecOptions,
+        shape: Sequence[int],
+        device: torch.device | str = "cpu",
+        seed: int | None = None,
+    ) -> None:
+        self.options = options
+        self.version = 0
+        self.successes = EpisodeMemory(options.memory_size)
+        self.failures = EpisodeMemory(options.failures_kept)
+        # The newest episodes, not yet trained on, when the criterion asks for such.
+        self.unseen_successes: list[StoredEpisode] = []
+        self.unseen_failures: list[StoredEpisode] = []
+        self.exemplars: dict[int, Exemplars] = {}
+        self.met = np.zeros(options.num_prototypes, dtype=bool)  # reached the criterion for good
+        self.streak = np.zeros(options.num_prototypes, dtype=np.int64)
+        self.active = options.recruit_start if options.recruit else options.num_prototypes
+        self._rng = np.random.default_rng(seed)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(self._rng.integers(2**31)))
+            self.model = Prototypes(options, shape).to(device)
+        self.optimizer = torch.optim.AdamW(
+            [p for p in self.model.parameters() if p.requires_grad],
+            lr=options.lr,
+            eps=options.adam_eps,
+            weight_decay=options.weight_decay,
+        )
+        self._unseen_separation = np.full(options.num_prototypes, np.nan)
+
+    # --- memories -----------------------------------------------------------------------------
+
+    def add(self, episodes: Sequence[StoredEpisode]) -> None:
+        """Take in the chosen episodes of a batch."""
+        won = [e for e in episodes if e.success]
+        lost = [e for e in episodes if not e.success]
+        if self.options.criterion == "memory":
+            self._note_unseen(won, lost)
+        else:
+            self.unseen_successes += won
+            self.unseen_failures += lost
+            won = _release(self.unseen_successes, self.options.unseen_successes)
+            lost = _release(self.unseen_failures, self.options.unseen_failures)
+        self.successes.extend(won)
+        self.failures.extend(lost)
+
+    @property
+    def learning(self) -> bool:
+        """Whether the memories hold enough to learn from."""
+        return len(self.successes) >= self.options.successes_needed and len(self.failures) > 0
+
+    # --- learning -----------------------------------------------------------------------------
+
+    def step(self) -> dict[str, Any]:
+        """The contrastive steps of one iteration, then freezing and recruiting. Returns metrics."""
+        metrics: dict[str, Any] = {}
+        if self.learning:
+            for _ in range(self.options.steps_per_iteration):
+                metrics = self._gradient_step()
+            if self.options.criterion == "unseen":
+                self._judge_on_unseen()
+            self._freeze()
+            self._recruit()
+        self.version += 1
+        return metrics | self._counts()
+
+    def _gradient_step(self) -> dict[str, Any]:
+        o = self.options
+        live = Contrast(
+            tuple(i for i in range(self.active) if i not in self.exemplars),
+            draw(self.successes, o.memory_batch, self._rng),
+            draw(self.failures, o.failures_drawn, self._rng),
+        )
+        frozen = [
+            Contrast(
+                (i,),
+                draw(e.successes, o.memory_batch, self._rng),
+                draw(e.failures, o.failures_drawn, self._rng),
+            )
+            for i, e in self.exemplars.items()
+        ]
+        parts = contrastive_loss(self.model, o, self.active, live, frozen)
+        self.optimizer.zero_grad(set_to_none=True)
+        (o.loss_coeff * parts.total).backward()
+        self.optimizer.step()
+
+        gap = np.full(o.num_prototypes, np.nan)
+        for i, won in parts.success_best.items():
+            lost = parts.failure_best[i]
+            gap[i] = float(L.separation(won[None], lost[None]))
+            if o.criterion == "memory":
+                reached = bool(L.meets_criterion(won[None], lost[None], o.threshold))
+                self.streak[i] = self.streak[i] + 1 if reached else 0
+        return {
+            "loss": float(parts.total.detach()),
+            "loss_success": float(parts.success.detach()),
+            "loss_failure": float(parts.failure.detach()),
+            "loss_diversity": float(parts.diversity.detach()),
+            "separation": _by_prototype(gap),
+        }
+
+    def _judge_on_unseen(self) -> None:
+        """Count prototypes that separate the held-out episodes; all steps of the iteration count."""
+        o = self.options
+        if len(self.unseen_successes) < o.unseen_successes or not self.unseen_failures:
+            return
+        everyone = range(self.active)
+        won = best_matches(self.model, everyone, self.unseen_successes, o.top_k)
+        lost = best_matches(self.model, everyone, self.unseen_failures, o.top_k)
+        gap = L.separation(won, lost).cpu().numpy()
+        reached = (gap > o.unseen_threshold) & (won.mean(dim=-1).cpu().numpy() > o.threshold)
+        grown = self.streak[: self.active] + o.steps_per_iteration
+        self.streak[: self.active] = np.where(reached, grown, 0)
+        self._unseen_separation[: self.active] = gap
+
+    def _note_unseen(self, won: Sequence[StoredEpisode], lost: Sequence[StoredEpisode]) -> None:
+        """Record how well new episodes are separated before they are learned from (a metric only)."""
+        if not won or not lost or not self.learning:
+            return
+        everyone = range(self.active)
+        gap = L.separation(
+            best_matches(self.model, everyone, won, self.options.top_k),
+            best_matches(self.model, everyone, lost[: 2 * len(won)], self.options.top_k),
+        ).cpu().numpy()
+        before = self._unseen_separation[: self.active]
+        blend = np.where(np.isnan(before), gap, 0.8 * before + 0.2 * gap)
+        self._unseen_separation[: self.active] = blend
+
+    def _freeze(self) -> None:
+        """Give prototypes that met the criterion long enough exemplars of their own."""
+        newly = (self.streak >= self.options.freeze_after) & ~self.met
+        self.met |= newly
+        if self.options.freeze and newly.any():
+            exemplars = Exemplars(tuple(self.successes), tuple(self.failures))
+            self.exemplars |= {int(i): exemplars for i in np.flatnonzero(newly)}
+
+    def _recruit(self) -> None:
+        if self.met[: self.active].all() and self.active < self.options.num_prototypes:
+            self.active += 1
+
+    # --- what others see ----------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        pays = self._pays()
+        weights = self.model.weights_of(np.flatnonzero(pays)) if pays.any() else {}
+        return Snapshot(self.version, _to_numpy(weights), pays)
+
+    def _pays(self) -> np.ndarray:
+        if self.options.pay == "all":
+            # Prototypes that no gradient has touched yet are noise.
+            return (np.arange(len(self.met)) < self.active) & self.learning
+        return self.met.copy()
+
+    def _counts(self) -> dict[str, Any]:
+        return {
+            "version": self.version,
+            "successes": len(self.successes),
+            "failures": len(self.failures),
+            "prototypes": self.active,
+            "frozen": int(self.met.sum()),
+            "unseen_separation": _by_prototype(self._unseen_separation),
+        }
+
+    def get_state(self) -> dict[str, Any]:
+        """Everything needed to continue exactly, as plain arrays and numbers."""
+        groups = [self.successes, self.failures, self.unseen_successes, self.unseen_failures]
+        for e in self.exemplars.values():
+            groups += [e.successes, e.failures]
+        return {
+            "model": _to_numpy(self.model.state_dict()),
+            "optimizer": self.optimizer.state_dict(),
+            "episodes": pack([tuple(g) for g in groups]),
+            "frozen": list(self.exemplars),
+            "met": self.met.copy(),
+            "streak": self.streak.copy(),
+            "active": self.active,
+            "version": self.version,
+            "unseen_separation": self._unseen_separation.copy(),
+            "rng": self._rng.bit_generator.state,
+        }
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        self.model.load_state_dict({k: torch.from_numpy(v) for k, v in state["model"].items()})
+        self.optimizer.load_state_dict(state["optimizer"])
+        won, lost, unseen_won, unseen_lost, *own = unpack(state["episodes"])
+        self.successes = EpisodeMemory(self.options.memory_size)
+        self.failures = EpisodeMemory(self.options.failures_kept)
+        self.successes.extend(won)
+        self.failures.extend(lost)
+        self.unseen_successes, self.unseen_failures = list(unseen_won), list(unseen_lost)
+        self.exemplars = {
+            i: Exemplars(s, f)
+            for i, s, f in zip(state["frozen"], own[::2], own[1::2], strict=True)
+        }
+        self.met, self.streak = state["met"].copy(), state["streak"].copy()
+        self.active, self.version = state["active"], state["version"]
+        self._unseen_separation = state["unseen_separation"].copy()
+        self._rng.bit_generator.state = state["rng"]
+
+
+def _release(waiting: list[StoredEpisode], keep: int) -> list[StoredEpisode]:
+    """Take the oldest out of `waiting`, so that at most `keep` stay."""
+    count = max(0, len(waiting) - keep)
+    released = waiting[:count]
+    del waiting[:count]
+    return released
+
+
+def _to_numpy(weights: dict[str, torch.Tensor]) -> dict[str, np.ndarray]:
+    return {name: w.detach().cpu().numpy().copy() for name, w in weights.items()}
+
+
+def _by_prototype(values: np.ndarray) -> dict[str, float]:
+    return {str(i): float(v) for i, v in enumerate(values) if not np.isnan(v)}
+
+
+class ConSpecModel:
+    """ConSpec as the RLlib glue sees it: how to choose episodes, and its two sides."""
+
+    name = "conspec"
+
+    def __init__(self, options: ConSpecOptions, gamma: float) -> None:
+        self.options = options
+        self.gamma = gamma
+
+    def success_function(self) -> Callable[[FinishedEpisode], bool | None]:
+        return success_function(self.options)
+
+    def judge(self, summaries: Sequence[EpisodeSummary]) -> np.ndarray:
+        return judge(summaries, self.options)
+
+    def choose(
+        self, summaries: Sequence[EpisodeSummary], rng: np.random.Generator
+    ) -> list[tuple[int, bool]]:
+        return choose(summaries, self.options, rng)
+
+    def learner(
+        self, shape: Sequence[int], device: torch.device | str, seed: int | None
+    ) -> ConSpecLearner:
+        return ConSpecLearner(self.options, shape, device, seed)
+
+    def scorer(self, shape: Sequence[int]) -> ConSpecScorer:
+        return ConSpecScorer(self.options, shape, self.gamma)

@@ -1,0 +1,91 @@
+"""The contrastive loss (eqn 1), its diversity terms, and the criterion for freezing.
+
+Shapes: s [H, K, T] scores of H prototypes in K episodes padded to T steps; mask [K, T] true on real steps. Padding never
+enters a maximum, a softmax or a mean.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def best_match(s: Tensor, mask: Tensor, top_k: int = 1) -> Tensor:
+    """max_t s_ikt, or the mean of the k largest: [H, K, T] → [H, K].
+
+    An episode shorter than k is averaged over the steps that it has.
+    """
+    s = s.masked_fill(~mask, -torch.inf)
+    if top_k == 1:
+        return s.amax(dim=-1)
+    best = s.topk(min(top_k, s.shape[-1]), dim=-1).values
+    real = torch.isfinite(best)
+    return best.masked_fill(~real, 0.0).sum(dim=-1) / real.sum(dim=-1)
+
+
+def success_loss(best: Tensor) -> Tensor:
+    """Σ_i mean_k |1 − max_t s_ikt|, first term of eqn 1. [H, K] → scalar."""
+    return (1 - best).abs().mean(dim=-1).sum()
+
+
+def failure_loss(best: Tensor) -> Tensor:
+    """Σ_i mean_k |max_t s_ikt|, second term of eqn 1. [H, K] → scalar."""
+    return best.abs().mean(dim=-1).sum()
+
+
+def match_times(s: Tensor, mask: Tensor, scale: float) -> Tensor:
+    """p_ik = softmax_t(scale · s_ikt), 0 on padding. [H, K, T]"""
+    return (scale * s).masked_fill(~mask, -torch.inf).softmax(dim=-1)
+
+
+def cosine_diversity(p: Tensor) -> Tensor:
+    """D = Σ_{i≠j} |cos(p_ik, p_jk)| for every episode: [H, K, T] → [K]."""
+    unit = torch.nn.functional.normalize(p, dim=-1).transpose(0, 1)
+    return _off_diagonal(unit @ unit.transpose(1, 2)).abs().sum(dim=(1, 2))
+
+
+def _off_diagonal(matrix: Tensor) -> Tensor:
+    """The same matrices [K, H, H] with zeros on their diagonals."""
+    diagonal = torch.eye(matrix.shape[-1], dtype=torch.bool, device=matrix.device)
+    return matrix.masked_fill(diagonal, 0.0)
+
+
+def entropy_diversity(p: Tensor) -> Tensor:
+    """D = −Entropy(L1-normalised Σ_i p_ik) for every episode: [H, K, T] → [K]."""
+    total = p.sum(dim=0)
+    total = total / total.sum(dim=-1, keepdim=True)
+    return torch.special.xlogy(total, total).sum(dim=-1)
+
+
+DIVERSITY = {"cosine": cosine_diversity, "entropy": entropy_diversity}
+
+
+def carries_gradient(
+    s: Tensor, mask: Tensor, *, top_k: int, softmax_scale: float | None = None
+) -> Tensor:
+    """Which scores the loss's gradient can flow through: [H, K, T] → bool [H, K, T].
+
+    Exactly the k best steps of an episode carry the first two terms (every step tied with the k-th is kept). With
+    `softmax_scale`, the diversity term counts too: steps whose softmax weight is below e^−NEGLIGIBLE of the largest are
+    left out. Such a step's weight, and with it its share of the gradient, is less than 1e−9 of the largest's.
+    """
+    s = s.masked_fill(~mask, -torch.inf)
+    kth = s.topk(min(top_k, s.shape[-1]), dim=-1).values[..., -1:]
+    if softmax_scale is not None:
+        kth = torch.minimum(kth, s.amax(dim=-1, keepdim=True) - NEGLIGIBLE / softmax_scale)
+    return (s >= kth) & mask
+
+
+NEGLIGIBLE = 21.0  # e^-21 < 1e-9
+
+
+def separation(success_best: Tensor, failure_best: Tensor) -> Tensor:
+    """mean_S max − mean_F max for every prototype: [H, K_S], [H, K_F] → [H]."""
+    return success_best.mean(dim=-1) - failure_best.mean(dim=-1)
+
+
+def meets_criterion(success_best: Tensor, failure_best: Tensor, threshold: float) -> Tensor:
+    """Whether each prototype tells success from failure: [H, K_S], [H, K_F] → bool [H]."""
+    return (separation(success_best, failure_best) > threshold) & (
+        success_best.mean(dim=-1) > threshold
+    )

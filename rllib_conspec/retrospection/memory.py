@@ -1,0 +1,141 @@
+"""Success and failure memories: whole episodes of raw observations, first in, first out.
+
+Episodes are immutable and shared by reference: an exemplar set of a frozen prototype costs a tuple of references, not a copy
+of frames. Each frame's digest is kept with its episode, so that equal frames are found without looking at
+pixels again and are encoded once per gradient step.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class StoredEpisode:
+    """One finished episode: the observations that its T steps led to."""
+
+    frames: np.ndarray  # [T, *shape], as the environment gave them
+    digests: tuple[bytes, ...]  # T of them; equal frames have equal digests
+    success: bool
+
+    @classmethod
+    def of(cls, frames: np.ndarray, success: bool) -> StoredEpisode:
+        frames = np.ascontiguousarray(frames)
+        frames.flags.writeable = False
+        return cls(frames, tuple(_digest(frame) for frame in frames), bool(success))
+
+    def judged(self, success: bool) -> StoredEpisode:
+        """The same frames with this verdict."""
+        return replace(self, success=bool(success))
+
+    def copied(self) -> StoredEpisode:
+        """The same with frames in memory of its own, not in a store that others may free."""
+        frames = self.frames.copy()
+        frames.flags.writeable = False
+        return replace(self, frames=frames)
+
+    def __len__(self) -> int:
+        return len(self.frames)
+
+
+def _digest(frame: np.ndarray) -> bytes:
+    # 128 bits: among a billion frames the chance of one collision is below 1e-20.
+    return hashlib.blake2b(frame.data, digest_size=16).digest()
+
+
+@dataclass(frozen=True, eq=False)
+class Exemplars:
+    """The successes and failures that define one prototype."""
+
+    successes: tuple[StoredEpisode, ...]
+    failures: tuple[StoredEpisode, ...]
+
+
+class EpisodeMemory:
+    """A bounded first-in-first-out memory of episodes."""
+
+    def __init__(self, capacity: int) -> None:
+        self._episodes: deque[StoredEpisode] = deque(maxlen=capacity)
+
+    def __len__(self) -> int:
+        return len(self._episodes)
+
+    def __iter__(self):
+        return iter(self._episodes)
+
+    def extend(self, episodes: Iterable[StoredEpisode]) -> None:
+        self._episodes.extend(episodes)
+
+
+def draw(
+    episodes: Sequence[StoredEpisode], count: int, rng: np.random.Generator
+) -> tuple[StoredEpisode, ...]:
+    """`count` different episodes at random, in the order in which they are stored; all if fewer."""
+    episodes = tuple(episodes)
+    if count >= len(episodes):
+        return episodes
+    return tuple(episodes[i] for i in np.sort(rng.choice(len(episodes), count, replace=False)))
+
+
+def pack(groups: Sequence[Sequence[StoredEpisode]]) -> dict[str, Any]:
+    """Groups of episodes that may share members, as plain arrays with every episode stored once.
+
+    Sharing survives `unpack`, so that a checkpoint is no larger than the memory it was taken from.
+    """
+    distinct = list({id(e): e for group in groups for e in group}.values())
+    position = {id(e): i for i, e in enumerate(distinct)}
+    return {
+        "frames": [e.frames for e in distinct],
+        "success": [e.success for e in distinct],
+        "groups": [[position[id(e)] for e in group] for group in groups],
+    }
+
+
+def unpack(packed: dict[str, Any]) -> list[tuple[StoredEpisode, ...]]:
+    """The groups that `pack` was given, sharing restored."""
+    distinct = [
+        StoredEpisode.of(np.array(frames), success)
+        for frames, success in zip(packed["frames"], packed["success"], strict=True)
+    ]
+    return [tuple(distinct[i] for i in group) for group in packed["groups"]]
+
+
+@dataclass(frozen=True)
+class DistinctFrames:
+    """The different frames of some episodes, and where each step's frame stands among them."""
+
+    frames: np.ndarray  # [N, *shape]
+    index: dict[int, np.ndarray]  # id(episode) → positions [T]
+
+    @classmethod
+    def of(cls, episodes: Iterable[StoredEpisode]) -> DistinctFrames:
+        place: dict[bytes, int] = {}
+        frames: list[np.ndarray] = []
+        index: dict[int, np.ndarray] = {}
+        for episode in episodes:
+            if id(episode) in index:
+                continue
+            positions = np.empty(len(episode), dtype=np.int64)
+            for t, digest in enumerate(episode.digests):
+                position = place.setdefault(digest, len(place))
+                if position == len(frames):
+                    frames.append(episode.frames[t])
+                positions[t] = position
+            index[id(episode)] = positions
+        return cls(np.stack(frames), index)
+
+    def padded(self, episodes: Sequence[StoredEpisode]) -> tuple[np.ndarray, np.ndarray]:
+        """Positions [K, T] of the episodes' frames (0 on padding) and mask [K, T] of real steps."""
+        longest = max(len(e) for e in episodes)
+        index = np.zeros((len(episodes), longest), dtype=np.int64)
+        mask = np.zeros((len(episodes), longest), dtype=bool)
+        for k, episode in enumerate(episodes):
+            index[k, : len(episode)] = self.index[id(episode)]
+            mask[k, : len(episode)] = True
+        return index, mask

@@ -1,0 +1,76 @@
+"""Scores: how well an observation matches a prototype, s = cos(h_i, g_theta(f_W(O)))."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from rllib_conspec.networks.encoders import build_encoder
+from rllib_conspec.retrospection.options import ConSpecOptions
+
+
+class Prototypes(nn.Module):
+    """Encoder f_W, projections g_theta and prototype vectors h_1..h_H."""
+
+    def __init__(self, options: ConSpecOptions, shape: Sequence[int]) -> None:
+        super().__init__()
+        count, width = options.num_prototypes, options.projection_dim
+        self.relu_after_both = options.projection_relu == "both"
+        self.shared = options.projection == "shared"
+        self.encoder = build_encoder(options.encoder, shape, options.encoder_dim)
+        projections = 1 if self.shared else count
+        self.layer1 = _uniform(projections, options.encoder_dim, width)
+        self.layer2 = _uniform(projections, width, width)
+        # The "stop-gradient" ablation leaves the vectors where they start.
+        self.vectors = nn.Parameter(
+            torch.randn(count, width), requires_grad=not options.stop_gradient
+        )
+
+    def encode(self, frames: Tensor) -> Tensor:
+        """Observations [N, *shape] → features z [N, encoder_dim]."""
+        return self.encoder(frames)
+
+    def scores(self, z: Tensor, which: Tensor) -> Tensor:
+        """Features z [N, D] → s [len(which), N], cosines with the prototypes `which` (indices)."""
+        if self.shared:
+            return F.normalize(self.vectors[which], dim=-1) @ self._project(z, 0).T
+        return torch.stack(
+            [self._project(z, i) @ F.normalize(self.vectors[i], dim=0) for i in which.tolist()]
+        )
+
+    def _project(self, z: Tensor, i: int) -> Tensor:
+        """g_theta of projection i, scaled to unit length: [N, D] → [N, width]."""
+        out = torch.relu(z @ self.layer1[i]) @ self.layer2[i]
+        return F.normalize(torch.relu(out) if self.relu_after_both else out, dim=-1)
+
+    def weights_of(self, which: np.ndarray) -> dict[str, Tensor]:
+        """State of a model that has only the prototypes `which`."""
+        own = {"vectors"} if self.shared else {"vectors", "layer1", "layer2"}
+        return {k: w[which] if k in own else w for k, w in self.state_dict().items()}
+
+    def needed_scores(self, z: Tensor, need: Tensor) -> Tensor:
+        """s [H, N] where `need` [H, N] is true, 0 elsewhere; computes nothing else.
+
+        Prototypes that need the same frames share one product.
+        """
+        s = z.new_zeros(need.shape)
+        rows, group_of = torch.unique(need, dim=0, return_inverse=True)
+        for g, row in enumerate(rows):
+            frames = row.nonzero().squeeze(1)
+            if len(frames):
+                which = (group_of == g).nonzero().squeeze(1)
+                s = s.index_put(
+                    (which[:, None], frames[None, :]), self.scores(z[frames], which)
+                )
+        return s
+
+
+def _uniform(count: int, fan_in: int, fan_out: int) -> nn.Parameter:
+    """Weights of `count` linear layers without bias, initialised as torch initialises one."""
+    bound = 1 / math.sqrt(fan_in)
+    return nn.Parameter(torch.empty(count, fan_in, fan_out).uniform_(-bound, bound))

@@ -1,0 +1,21 @@
+"""The tasks as Gymnasium environments, used by id: ``"rllib_conspec:MultiKeyToDoor-v0"``.
+
+Gymnasium imports the part before the colon, and that import registers the ids. Entry points are
+strings so that registering costs nothing until an environment is made.
+"""
+
+import gymnasium as gym
+
+ENTRY_POINTS = {
+    "MultiKeyToDoor-v0": (
+        "rllib_conspec.tasks.keys.env:MultiKeyToDoorEnv",
+        "rllib_conspec.tasks.keys.vector:MultiKeyToDoorVectorEnv",
+    ),
+}
+
+
+def register() -> None:
+    """Register every task with Gymnasium; calling it again changes nothing."""
+    for name, (entry_point, vector_entry_point) in ENTRY_POINTS.items():
+        if name not in gym.registry:
+            gym.register(name, entry_point=entry_point, vector_entry_point=vector_entry_point)
