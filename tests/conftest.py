@@ -1,4 +1,4 @@
-"""Surroundings of every test: quiet single-threaded libraries, one shared local Ray, stable hypothesis."""
+"""Surroundings of every test: single-threaded libraries, one local Ray, stable hypothesis."""
 
 import os
 
@@ -28,7 +28,7 @@ hypothesis.settings.load_profile("rllib_conspec")
 
 @pytest.fixture(scope="session")
 def ray_local():
-    """A Ray of our own, whatever other Ray may run on this host. Shared by all tests that ask for it."""
+    """A Ray of our own, whatever else runs on this host; shared by all tests that ask for it."""
     import ray
 
     ray.init(address="local", num_cpus=4, include_dashboard=False, log_to_driver=False)

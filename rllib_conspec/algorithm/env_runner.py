@@ -6,13 +6,14 @@ import copy
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import ray
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.callbacks.callbacks import RLlibCallback
+from ray.rllib.env import INPUT_ENV_SINGLE_SPACES
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.env.utils.infinite_lookback_buffer import InfiniteLookbackBuffer
@@ -22,7 +23,7 @@ from ray.rllib.utils.annotations import override
 from rllib_conspec.algorithm.rollout import Player, can_play
 from rllib_conspec.algorithm.seeding import derived_seed
 from rllib_conspec.retrospection.memory import StoredEpisode
-from rllib_conspec.retrospection.success import EpisodeSummary, FinishedEpisode
+from rllib_conspec.retrospection.success import EpisodeSummary, FinishedEpisode, sparse_success
 
 COMPONENT_SNAPSHOT = "reward_snapshot"
 
@@ -51,20 +52,13 @@ class EpisodeRunner(SingleAgentEnvRunner):
         super().__init__(config=config, **kwargs)
         self.failure: BaseException | None = None
         self._report = Report()
-        self._pieces: dict[str, list[SingleAgentEpisode]] = {}
+        self._pieces: dict[str, list[tuple[SingleAgentEpisode, StoredEpisode, float]]] = {}
         model = config.get_reward_model()
         self.scorer = None
-        self._success = (lambda episode: float(episode.rewards.sum()) > 0)
+        self._success = sparse_success
         if model is not None:
-            shape = self.spaces_of_observations().shape
-            self.scorer = model.scorer(shape)
+            self.scorer = model.scorer(self.get_spaces()[INPUT_ENV_SINGLE_SPACES][0].shape)
             self._success = model.success_function()
-
-    def spaces_of_observations(self):
-        """The space of single observations, from the environment or from the driver's message."""
-        from ray.rllib.env import INPUT_ENV_SINGLE_SPACES
-
-        return self.get_spaces()[INPUT_ENV_SINGLE_SPACES][0]
 
     @override(SingleAgentEnvRunner)
     def apply(self, func: Callable, *args: Any, **kwargs: Any) -> Any:
@@ -165,8 +159,20 @@ class EpisodeRunner(SingleAgentEnvRunner):
         self._report.intrinsic_returns.append(sum(paid for _, _, paid in pieces))
         if self.scorer is not None:
             whole = piece if len(pieces) == 1 else StoredEpisode.of(finished.observations, False)
+            whole = replace(whole, events=self._events([e for e, _, _ in pieces]))
             # A local worker's learner is in the same process: nothing to transfer.
             self._report.episodes.append(ray.put(whole) if self.worker_index else whole)
+
+    def _events(self, pieces: list[SingleAgentEpisode]) -> tuple[tuple[int, str], ...]:
+        """(step, name) of the infos that the environment declares as `critical_events`."""
+        names = getattr(self.env.unwrapped, "critical_events", ())
+        infos = [info for piece in pieces for info in piece.get_infos()[1:]] if names else []
+        return tuple(
+            (t, f"{name} {int(info[name])}")
+            for t, info in enumerate(infos)
+            for name in names
+            if info.get(name)
+        )
 
     def take_report(self) -> Report:
         """What happened since the last report. The references in it keep the episodes alive."""

@@ -43,6 +43,7 @@ class _Trace:
     inputs: np.ndarray  # [E, A], inputs of the action distribution
     actions: np.ndarray  # [E, …]
     rewards: np.ndarray  # [E]
+    infos: Mapping[str, Any]  # of the vector environment, most often empty
 
 
 class Player:
@@ -69,7 +70,7 @@ class Player:
         fresh = np.zeros(size, dtype=bool)  # finished at the last step: this step resets
         started, left = size, count
         traces: list[_Trace] = []
-        spans: dict[int, tuple[int, int, int, bool, dict]] = {}
+        spans: dict[int, tuple[int, int, int, bool]] = {}  # environment, begin, end, terminated
 
         self.module.eval()
         with torch.inference_mode():
@@ -79,21 +80,19 @@ class Player:
                     state[torch.from_numpy(fresh)] = 0.0
                 actions = self._choose(inputs, explore, generator)
                 after, rewards, terminated, truncated, infos = self.env.step(self._to_env(actions))
-                traces.append(_Trace(observations, inputs.cpu().numpy(), actions, rewards))
+                traces.append(_Trace(observations, inputs.cpu().numpy(), actions, rewards, infos))
                 observations = np.array(after)
                 t = len(traces)
                 # The step that resets an environment belongs to no episode; the next one begins after it.
                 began[fresh] = t
                 done = (terminated | truncated) & ~fresh
                 for e in np.flatnonzero(done & (number < count)):
-                    info = _info_of(infos, e)
-                    spans[int(number[e])] = (e, began[e], t, bool(terminated[e]), info)
+                    spans[int(number[e])] = (e, int(began[e]), t, bool(terminated[e]))
                     left -= 1
                 number[done] = started + np.arange(done.sum())
                 started += int(done.sum())
                 fresh = done
-        traces.append(_Trace(observations, inputs, actions, rewards))
-        return self._cut(traces, [spans[i] for i in range(count)])
+        return self._cut(traces, observations, [spans[i] for i in range(count)])
 
     def _act(self, observations: np.ndarray, state: torch.Tensor):
         inputs, state = self.module.act(torch.from_numpy(observations).to(self.device), state)
@@ -119,9 +118,10 @@ class Player:
             return unsquash_action(actions, space)
         return clip_action(actions, space) if self._clip else actions
 
-    def _cut(self, traces: list[_Trace], spans: list[tuple]) -> list[SingleAgentEpisode]:
-        steps = traces[:-1]
-        observations = np.stack([t.observations for t in traces])  # [steps + 1, E, *shape]
+    def _cut(
+        self, steps: list[_Trace], last: np.ndarray, spans: list[tuple[int, int, int, bool]]
+    ) -> list[SingleAgentEpisode]:
+        observations = np.stack([*(t.observations for t in steps), last])  # [steps + 1, E, *shape]
         inputs = np.stack([t.inputs for t in steps])
         actions = np.stack([t.actions for t in steps])
         rewards = np.stack([t.rewards for t in steps]).astype(np.float32)
@@ -133,7 +133,7 @@ class Player:
                 observations=InfiniteLookbackBuffer(observations[a : b + 1, e].copy()),
                 actions=InfiniteLookbackBuffer(actions[a:b, e].copy()),
                 rewards=InfiniteLookbackBuffer(rewards[a:b, e].copy()),
-                infos=InfiniteLookbackBuffer([{}] * (b - a) + [info]),
+                infos=InfiniteLookbackBuffer([{}, *(_info_of(t.infos, e) for t in steps[a:b])]),
                 terminated=terminated,
                 truncated=not terminated,
                 extra_model_outputs={
@@ -143,7 +143,7 @@ class Player:
                 t_started=0,
                 len_lookback_buffer=0,
             )
-            for e, a, b, terminated, info in spans
+            for e, a, b, terminated in spans
         ]
 
     def _log_probability(self, inputs: np.ndarray, actions: np.ndarray) -> np.ndarray:

@@ -17,6 +17,10 @@ SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_AIR_NEW_OUTPUT": "0",
+    # Tune gives its actors an environment of their own: workers started in advance go unused.
+    "RAY_prestart_worker_first_driver": "0",
+    # Ray's default of 15 starves the workers when anything else runs on the machine.
+    "RAY_worker_niceness": "0",
     # Relative paths in a config mean the directory where the command was given.
     "RAY_CHDIR_TO_TRIAL_DIR": "0",
     "TUNE_DISABLE_SIGINT_HANDLER": "1",
@@ -38,8 +42,11 @@ def prepare_environment(verbose: int) -> None:
 
 def quiet_loggers(verbose: int) -> None:
     """Errors of trials are shown by us; the rest of Ray's log only with -v."""
+    import ray.rllib  # noqa: F401  (sets its levels when it is imported)
+
     if not verbose:
-        logging.getLogger("ray").setLevel(logging.ERROR)
+        for name in ("ray", "ray.rllib"):
+            logging.getLogger(name).setLevel(logging.ERROR)
         logging.getLogger("ray.tune").setLevel(logging.CRITICAL)
 
 

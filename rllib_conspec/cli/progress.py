@@ -47,9 +47,10 @@ class TrialProgress:
         steps = metric(result, STEPS) or metric(result, f"env_runners/{STEPS}") or 0.0
         iteration = metric(result, "training_iteration") or 0.0
         if not self._history:
-            # The first iteration of this process is the only one to measure yet.
-            this = metric(result, "time_this_iter_s") or 0.0
-            self._history.append((seconds - this, iteration - 1, math.nan))
+            # The state before the first iteration of this process, from what that one says.
+            spent = metric(result, "time_this_iter_s") or 0.0
+            sampled = metric(result, "env_runners/num_env_steps_sampled") or 0.0
+            self._history.append((seconds - spent, iteration - 1, steps - sampled))
         self._history.append((seconds, iteration, steps))
 
     def _gained(self) -> tuple[float, float, float]:
@@ -61,9 +62,7 @@ class TrialProgress:
 
     def steps_per_second(self) -> float | None:
         seconds, _, steps = self._gained()
-        if math.isnan(steps):  # no count from before the first iteration: take its own
-            steps = metric(self.result, "env_runners/num_env_steps_sampled") or math.nan
-        return steps / seconds if seconds > 0 and not math.isnan(steps) else None
+        return steps / seconds if seconds > 0 and steps > 0 else None
 
     def seconds_left(self) -> float | None:
         """Until the first of the stop criteria whose pace is known; None when none is."""

@@ -50,6 +50,7 @@ class Plan:
     directory: str
     earlier: directories.Earlier | None = None
     trials: list[Any] = field(default_factory=list)
+    unfinished: bool = False
 
 
 def plan(checked: list[tuple[Experiment, list[Any]]], resume: bool) -> list[Plan]:
@@ -101,8 +102,7 @@ def run(plans: list[Plan], options: RunOptions, console: Console) -> int:
         with Interrupt(say) as interrupt:
             failed |= not _run_one(entry, options, console, interrupt)
         _summary(entry, say)
-        unfinished = any(trial.status not in ("TERMINATED", "ERROR") for trial in entry.trials)
-        if interrupt.requested and (unfinished or entry is not plans[-1]):
+        if interrupt.requested and (entry.unfinished or entry is not plans[-1]):
             say(f"Resume with: {resume_command(entry.experiment, options)}")
             return 130
     return 1 if failed else 0
@@ -166,6 +166,8 @@ def _run_one(entry: Plan, options: RunOptions, console: Console, interrupt: Inte
             verbose=0,
         )
     entry.trials = analysis.trials
+    # Not by status: Tune calls trials that it stopped at an interrupt terminated, too.
+    entry.unfinished = any(trial.trial_id not in watcher.ended for trial in entry.trials)
     return not any(trial.status == "ERROR" for trial in entry.trials)
 
 
@@ -216,6 +218,7 @@ class _Watcher(tune.Callback):
         self._experiment = experiment
         self._verbose = verbose
         self._reported: set[str] = set()
+        self.ended: set[str] = set()
 
     def on_step_begin(self, iteration: int, trials: list, **info: Any) -> None:
         # The state of a resumed trial holds the old criteria.
@@ -247,9 +250,11 @@ class _Watcher(tune.Callback):
             checkpoints.write_manifest(Path(checkpoint.path))
 
     def on_trial_complete(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
+        self.ended.add(trial.trial_id)
         self._progress.ended(trial.trial_id, "finished")
 
     def on_trial_error(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
+        self.ended.add(trial.trial_id)
         self._progress.ended(trial.trial_id, "failed")
         error = trial.get_pickled_error()
         self._progress.say(f"rllib: {_trial_name(trial)} failed: {error_line(error)}")

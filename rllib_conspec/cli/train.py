@@ -106,6 +106,7 @@ def train(file: str | None, **flags: Any) -> None:
     from rllib_conspec.cli import run as running
     from rllib_conspec.cli.validate import validate
 
+    cluster.quiet_loggers(verbose)
     checked = [(experiment, validate(experiment)) for experiment in experiments]
     plans = running.plan(checked, resume=flags["resume"])
     options = running.RunOptions(

@@ -5,11 +5,8 @@ from __future__ import annotations
 import copy
 import inspect
 import itertools
-import logging
 import os
-import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +48,7 @@ MAX_VARIANTS_CHECKED = 64
 def validate(experiment: Experiment) -> list[Any]:
     """Check everything; returns the AlgorithmConfig of each `grid_search` combination."""
     try:
-        with _quiet():
-            return _validate(experiment)
+        return _validate(experiment)
     except OptionError as error:
         raise experiment.error(error) from error
 
@@ -69,11 +65,12 @@ def _validate(experiment: Experiment) -> list[Any]:
     algorithm = find_algorithm(experiment.run)
     default = experiment.algorithm_config or algorithm.get_default_config()
     check_config(experiment.config, default)
-    configs = []
-    for variant in itertools.islice(variants(experiment.config), MAX_VARIANTS_CHECKED):
-        configs.append(build_config(default, experiment.env, variant))
-    for env, env_config in _different(configs):
+    some = list(itertools.islice(variants(experiment.config), MAX_VARIANTS_CHECKED))
+    configs = [build_config(default, experiment.env, variant) for variant in some]
+    for env, env_config in _environments(configs):
         check_environment(env, env_config)
+    for config in configs:
+        _check_values(config)
     if experiment.restore:
         _check_restore(experiment, configs[0])
     return configs
@@ -125,6 +122,8 @@ def check_config(config: Mapping[str, Any], default: Any) -> None:
     known = [key for key in values if not key.startswith("_")]
     known += [key for key in hints if _has_setter(default, key) and key not in known]
     known += ["model_config"]
+    if "conspec_options" in known:  # where ConSpec keeps what the section `conspec` gave
+        known[known.index("conspec_options")] = "conspec"
     try:
         check_keys(config, known)
         for key, given in config.items():
@@ -143,37 +142,34 @@ def check_config(config: Mapping[str, Any], default: Any) -> None:
 
 
 def build_config(default: Any, env: Any, settings: Mapping[str, Any]) -> Any:
-    """The AlgorithmConfig that a trial will run with, checked by its own `validate()`."""
-    from rllib_conspec.networks import MODEL_CONFIG_KEYS
+    """The AlgorithmConfig of a trial, with the sections `conspec` and `model_config` checked."""
     from rllib_conspec.retrospection.options import ConSpecOptions
 
-    settings = tune_config(default, env, settings)
-    model_config = settings.get("model_config", settings.get("_model_config", {}))
     config = default.copy(copy_frozen=False)
-    section = "config"
+    section = "config.model_config"
     try:
+        _check_model_config(settings.get("model_config", {}), config)
+        section = "config.conspec"
         if "conspec" in settings:
-            section = "config.conspec"
             ConSpecOptions.from_dict(settings["conspec"])
-        section = "config.model_config"
-        _check_model_config(model_config, config, MODEL_CONFIG_KEYS)
         section = "config"
-        config.update_from_dict(settings)
-        config.validate()
+        config.update_from_dict(tune_config(default, env, settings))
     except OptionError as error:
         raise error.within(section) from error
     except Exception as error:
-        raise OptionError("config", _first_sentences(error)) from error
+        raise OptionError("config", _one_line(error)) from error
     return config
 
 
 def tune_config(default: Any, env: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
     """`settings` as `update_from_dict` wants them: with `env`, and `model_config` where it goes."""
+    from rllib_conspec.algorithm.config import RewardModelConfig
+
     settings = copy.deepcopy(dict(settings))
     if env is not None:
         settings["env"] = env
-    # RLlib has no setter for model_config; ConSpec's own configs have.
-    if "model_config" in settings and not hasattr(default, "conspec_options"):
+    # RLlib has no setter for model_config; our own configs have.
+    if "model_config" in settings and not isinstance(default, RewardModelConfig):
         settings["_model_config"] = settings.pop("model_config")
     return settings
 
@@ -211,15 +207,27 @@ def _check_restore(experiment: Experiment, config: Any) -> None:
         raise OptionError("restore", str(error)) from error
 
 
-def _check_model_config(model_config: Any, config: Any, own_keys: Mapping[str, Any]) -> None:
+def _check_values(config: Any) -> None:
+    """The algorithm's own opinion, on a copy: `validate()` fills in what depends on other options."""
+    try:
+        config.copy(copy_frozen=False).validate()
+    except OptionError as error:
+        raise error.within("config") from error
+    except Exception as error:
+        raise OptionError("config", _one_line(error)) from error
+
+
+def _check_model_config(model_config: Mapping[str, Any], config: Any) -> None:
     """Names and types of `model_config`: our policies', or RLlib's DefaultModelConfig."""
     from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 
+    from rllib_conspec.algorithm.config import EpisodesConfig
+    from rllib_conspec.networks import MODEL_CONFIG_KEYS
+
     if config._rl_module_spec is not None:
         return  # a module of the user's own, with keys of its own
-    known = DefaultModelConfig.__annotations__
-    if hasattr(config, "conspec_options"):
-        known = own_keys
+    ours = isinstance(config, EpisodesConfig)
+    known = MODEL_CONFIG_KEYS if ours else DefaultModelConfig.__annotations__
     check_keys(model_config, known)
     for key, value in model_config.items():
         if not fits(known[key], value):
@@ -254,7 +262,7 @@ def _kind(value: Any) -> type | None:
     return type(value) if isinstance(value, (bool, int, float, str, dict, list)) else None
 
 
-def _different(configs: list[Any]) -> list[tuple[str, dict[str, Any]]]:
+def _environments(configs: list[Any]) -> list[tuple[str, dict[str, Any]]]:
     """The environments to build once each; classes and registered creators are the user's own."""
     from ray.tune.registry import ENV_CREATOR, _global_registry
 
@@ -267,21 +275,7 @@ def _different(configs: list[Any]) -> list[tuple[str, dict[str, Any]]]:
     return found
 
 
-def _first_sentences(error: Exception) -> str:
+def _one_line(error: Exception) -> str:
     """One line from an exception of RLlib, whose messages can run over many."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= 300 else text[:297] + "..."
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep RLlib's own warnings out of the way of the one line that matters."""
-    logger = logging.getLogger("ray")
-    level = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(level)

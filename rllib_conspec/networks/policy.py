@@ -17,6 +17,7 @@ from ray.rllib.utils.annotations import override
 from torch import Tensor, nn
 
 from rllib_conspec.networks.encoders import build_encoder, orthogonal
+from rllib_conspec.networks.gru import GRU
 
 # What `model_config` may hold, with defaults; the rest of RLlib's keys are set by the algorithm.
 MODEL_CONFIG = {"encoder": "conv", "encoder_dim": 512, "gru_dim": 512}
@@ -30,7 +31,7 @@ class EpisodePolicy(TorchRLModule, ValueFunctionAPI):
         config = MODEL_CONFIG | self.model_config
         dim, self.gru_dim = config["encoder_dim"], config["gru_dim"]
         self.encoder = build_encoder(config["encoder"], self.observation_space.shape, dim)
-        self.gru = _gru(dim, self.gru_dim) if self.gru_dim else None
+        self.gru = GRU(dim, self.gru_dim) if self.gru_dim else None
         features = self.gru_dim or dim
         self.value = orthogonal(nn.Linear(features, 1), gain=1.0)
         # A gain of 0.01 makes the first policy almost uniform.
@@ -66,8 +67,8 @@ class EpisodePolicy(TorchRLModule, ValueFunctionAPI):
         z = self.encoder(observations)
         if self.gru is None:
             return self.actor(z), None
-        _, state = self.gru(z.unsqueeze(1), state.unsqueeze(0))
-        return self.actor(state[0]), state[0]
+        state = self.gru.step(z, state)
+        return self.actor(state), state
 
     def _features(self, batch: dict[str, Any]) -> tuple[Tensor, Tensor | None]:
         observations = batch[Columns.OBS]
@@ -75,15 +76,7 @@ class EpisodePolicy(TorchRLModule, ValueFunctionAPI):
             return self.encoder(observations), None
         steps = observations.shape[:2]
         z = self.encoder(observations.flatten(0, 1)).unflatten(0, steps)
-        features, last = self.gru(z, batch[Columns.STATE_IN]["h"].unsqueeze(0))
-        return features, last[0]
-
-
-def _gru(inputs: int, units: int) -> nn.GRU:
-    gru = nn.GRU(inputs, units, batch_first=True)
-    for name, parameter in gru.named_parameters():
-        nn.init.orthogonal_(parameter) if "weight" in name else nn.init.zeros_(parameter)
-    return gru
+        return self.gru(z, batch[Columns.STATE_IN]["h"])
 
 
 def _action_outputs(space: spaces.Space) -> int:

@@ -108,6 +108,7 @@ class ConSpecLearner:
         seed: int | None = None,
     ) -> None:
         self.options = options
+        self._shape = tuple(shape)
         self.version = 0
         self.successes = EpisodeMemory(options.memory_size)
         self.failures = EpisodeMemory(options.failures_kept)
@@ -157,8 +158,8 @@ class ConSpecLearner:
         """The contrastive steps of one iteration, then freezing and recruiting. Returns metrics."""
         metrics: dict[str, Any] = {}
         if self.learning:
-            for _ in range(self.options.steps_per_iteration):
-                metrics = self._gradient_step()
+            for turn in range(self.options.steps_per_iteration):
+                metrics = _merge(metrics, self._gradient_step(turn))
             if self.options.criterion == "unseen":
                 self._judge_on_unseen()
             self._freeze()
@@ -166,7 +167,11 @@ class ConSpecLearner:
         self.version += 1
         return metrics | self._counts()
 
-    def _gradient_step(self) -> dict[str, Any]:
+    def _gradient_step(self, turn: int) -> dict[str, Any]:
+        """One contrastive step: all live prototypes, and the frozen ones whose turn it is.
+
+        A frozen prototype takes part once per iteration: it only has to stay what it is.
+        """
         o = self.options
         live = Contrast(
             tuple(i for i in range(self.active) if i not in self.exemplars),
@@ -177,9 +182,10 @@ class ConSpecLearner:
             Contrast(
                 (i,),
                 draw(e.successes, o.memory_batch, self._rng),
-                draw(e.failures, o.failures_drawn, self._rng),
+                draw(e.failures, o.memory_batch, self._rng),
             )
             for i, e in self.exemplars.items()
+            if i % o.steps_per_iteration == turn
         ]
         parts = contrastive_loss(self.model, o, self.active, live, frozen)
         self.optimizer.zero_grad(set_to_none=True)
@@ -269,6 +275,8 @@ class ConSpecLearner:
         for e in self.exemplars.values():
             groups += [e.successes, e.failures]
         return {
+            "options": self.options.to_dict(),
+            "shape": self._shape,
             "model": _to_numpy(self.model.state_dict()),
             "optimizer": self.optimizer.state_dict(),
             "episodes": pack([tuple(g) for g in groups]),
@@ -280,6 +288,13 @@ class ConSpecLearner:
             "unseen_separation": self._unseen_separation.copy(),
             "rng": self._rng.bit_generator.state,
         }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> ConSpecLearner:
+        """The learner that `state` was taken from, for looking at it without an algorithm."""
+        learner = cls(ConSpecOptions.from_dict(state["options"]), state["shape"])
+        learner.set_state(state)
+        return learner
 
     def set_state(self, state: dict[str, Any]) -> None:
         self.model.load_state_dict({k: torch.from_numpy(v) for k, v in state["model"].items()})
@@ -306,6 +321,11 @@ def _release(waiting: list[StoredEpisode], keep: int) -> list[StoredEpisode]:
     released = waiting[:count]
     del waiting[:count]
     return released
+
+
+def _merge(earlier: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:
+    """The later step's metrics; of prototypes that it left out, the earlier one's."""
+    return later | {"separation": earlier.get("separation", {}) | later["separation"]}
 
 
 def _to_numpy(weights: dict[str, torch.Tensor]) -> dict[str, np.ndarray]:

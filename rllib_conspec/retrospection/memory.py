@@ -21,14 +21,20 @@ class StoredEpisode:
     """One finished episode: the observations that its T steps led to."""
 
     frames: np.ndarray  # [T, *shape], as the environment gave them
-    digests: tuple[bytes, ...]  # T of them; equal frames have equal digests
+    digests: np.ndarray  # uint64 [T]; equal frames have equal digests
     success: bool
+    # (step, name) of what the environment marked as worth finding. Never learned from: it lets a
+    # report say which of these steps a prototype found.
+    events: tuple[tuple[int, str], ...] = ()
 
     @classmethod
-    def of(cls, frames: np.ndarray, success: bool) -> StoredEpisode:
+    def of(
+        cls, frames: np.ndarray, success: bool, events: Iterable[tuple[int, str]] = ()
+    ) -> StoredEpisode:
         frames = np.ascontiguousarray(frames)
         frames.flags.writeable = False
-        return cls(frames, tuple(_digest(frame) for frame in frames), bool(success))
+        digests = np.array([_digest(frame) for frame in frames], dtype=np.uint64)
+        return cls(frames, digests, bool(success), tuple((int(t), str(e)) for t, e in events))
 
     def judged(self, success: bool) -> StoredEpisode:
         """The same frames with this verdict."""
@@ -44,9 +50,9 @@ class StoredEpisode:
         return len(self.frames)
 
 
-def _digest(frame: np.ndarray) -> bytes:
-    # 128 bits: among a billion frames the chance of one collision is below 1e-20.
-    return hashlib.blake2b(frame.data, digest_size=16).digest()
+def _digest(frame: np.ndarray) -> int:
+    # 64 bits: among the 100 000 frames of full memories, a collision has a chance of 3e-10.
+    return int.from_bytes(hashlib.blake2b(frame.data, digest_size=8).digest(), "little")
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +99,7 @@ def pack(groups: Sequence[Sequence[StoredEpisode]]) -> dict[str, Any]:
     return {
         "frames": [e.frames for e in distinct],
         "success": [e.success for e in distinct],
+        "events": [e.events for e in distinct],
         "groups": [[position[id(e)] for e in group] for group in groups],
     }
 
@@ -100,8 +107,10 @@ def pack(groups: Sequence[Sequence[StoredEpisode]]) -> dict[str, Any]:
 def unpack(packed: dict[str, Any]) -> list[tuple[StoredEpisode, ...]]:
     """The groups that `pack` was given, sharing restored."""
     distinct = [
-        StoredEpisode.of(np.array(frames), success)
-        for frames, success in zip(packed["frames"], packed["success"], strict=True)
+        StoredEpisode.of(np.array(frames), success, events)
+        for frames, success, events in zip(
+            packed["frames"], packed["success"], packed["events"], strict=True
+        )
     ]
     return [tuple(distinct[i] for i in group) for group in packed["groups"]]
 
@@ -115,20 +124,23 @@ class DistinctFrames:
 
     @classmethod
     def of(cls, episodes: Iterable[StoredEpisode]) -> DistinctFrames:
-        place: dict[bytes, int] = {}
-        frames: list[np.ndarray] = []
-        index: dict[int, np.ndarray] = {}
-        for episode in episodes:
-            if id(episode) in index:
-                continue
-            positions = np.empty(len(episode), dtype=np.int64)
-            for t, digest in enumerate(episode.digests):
-                position = place.setdefault(digest, len(place))
-                if position == len(frames):
-                    frames.append(episode.frames[t])
-                positions[t] = position
-            index[id(episode)] = positions
-        return cls(np.stack(frames), index)
+        episodes = list({id(e): e for e in episodes}.values())
+        bounds = np.cumsum([0, *(len(e) for e in episodes)])
+        digests = np.concatenate([e.digests for e in episodes])
+        _, first, place = np.unique(digests, return_index=True, return_inverse=True)
+        # In order of appearance, so that each episode's share is one contiguous run.
+        order = np.argsort(first)
+        place = np.argsort(order)[place]
+        first = first[order]
+        cuts = np.searchsorted(first, bounds)
+        frames = np.concatenate(
+            [
+                e.frames[first[cuts[i] : cuts[i + 1]] - bounds[i]]
+                for i, e in enumerate(episodes)
+            ]
+        )
+        index = {id(e): place[bounds[i] : bounds[i + 1]] for i, e in enumerate(episodes)}
+        return cls(frames, index)
 
     def padded(self, episodes: Sequence[StoredEpisode]) -> tuple[np.ndarray, np.ndarray]:
         """Positions [K, T] of the episodes' frames (0 on padding) and mask [K, T] of real steps."""

@@ -37,12 +37,13 @@ class EpisodeSummary:
 
 def success_function(options: ConSpecOptions) -> Callable[[FinishedEpisode], bool | None]:
     """The function that tells a finished episode's success, or None for one that cannot alone."""
-    return {"sparse": _sparse, "goal": _goal, "top_k": lambda episode: None}.get(
+    return {"sparse": sparse_success, "goal": _goal, "top_k": lambda episode: None}.get(
         options.success
     ) or _imported(options.success)
 
 
-def _sparse(episode: FinishedEpisode) -> bool:
+def sparse_success(episode: FinishedEpisode) -> bool:
+    """The episode got the reward."""
     return float(episode.rewards.sum()) > 0
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from rllib_conspec.retrospection.memory import StoredEpisode
 from rllib_conspec.retrospection.options import ConSpecOptions
 from rllib_conspec.retrospection.prototypes import Prototypes
+from rllib_conspec.retrospection.success import FinishedEpisode
 
 SHAPES = {"mlp": (4,), "conv": (3, 3, 3)}
 SMALL = {"encoder": "mlp", "encoder_dim": 8, "projection_dim": 6}
@@ -73,6 +74,11 @@ def marker_step(episode: StoredEpisode) -> int:
     return int(np.abs(episode.frames - MARKER).sum(axis=1).argmin())
 
 
+def has_marker(episode: FinishedEpisode) -> bool:
+    """A success function of a user's own."""
+    return bool((np.abs(episode.observations - MARKER).max(axis=1) < 1).any())
+
+
 # --- random problems --------------------------------------------------------------------------
 
 
@@ -101,7 +107,7 @@ def problems(draw) -> Problem:
         diversity_scaling=draw(st.sampled_from(["mean", "sum"])),
         diversity_coeff=draw(st.sampled_from([0.0, 0.2, 1.5])),
         softmax_scale=draw(st.sampled_from([1.0, 20.0, 100.0])),
-        threshold=draw(st.sampled_from([0.0, 0.3, 0.6])),
+        threshold=draw(st.sampled_from([0.01, 0.3, 0.6])),
         stop_gradient=draw(st.booleans()),
     )
     seed = draw(st.integers(0, 10_000))

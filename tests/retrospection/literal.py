@@ -39,12 +39,12 @@ def cosine(a: Tensor, b: Tensor) -> Tensor:
 
 
 def episode_scores(
-    model: Prototypes, options: ConSpecOptions, i: int, episode: StoredEpisode
-) -> list[Tensor]:
-    """s_ikt of every step t of episode k."""
+    model: Prototypes, options: ConSpecOptions, episode: StoredEpisode
+) -> list[list[Tensor]]:
+    """s[i][t] of every prototype and every step of one episode."""
+    z = [model.encoder(torch.tensor(frame)[None])[0] for frame in episode.frames]
     return [
-        score(model, options, i, model.encoder(torch.tensor(frame)[None])[0])
-        for frame in episode.frames
+        [score(model, options, i, z[t]) for t in range(len(z))] for i in range(len(model.vectors))
     ]
 
 
@@ -107,15 +107,13 @@ def loss(
 ) -> Parts:
     """Eqn 1 with H = `active`: a prototype without exemplars of its own looks at the live episodes."""
     own = {i: exemplars.get(i, live) for i in range(active)}
+    everything = {id(e): e for sets in (live, *own.values()) for group in sets for e in group}
+    s = {key: episode_scores(model, options, e) for key, e in everything.items()}
     success = failure = diversity = model.vectors.new_zeros(())
     success_best, failure_best = {}, {}
     for i, (won, lost) in own.items():
-        success_best[i] = [
-            best_match(episode_scores(model, options, i, e), options.top_k) for e in won
-        ]
-        failure_best[i] = [
-            best_match(episode_scores(model, options, i, e), options.top_k) for e in lost
-        ]
+        success_best[i] = [best_match(s[id(e)][i], options.top_k) for e in won]
+        failure_best[i] = [best_match(s[id(e)][i], options.top_k) for e in lost]
         success = success + sum((1 - b).abs() for b in success_best[i]) / len(won)
         failure = failure + sum(b.abs() for b in failure_best[i]) / len(lost)
 
@@ -123,19 +121,16 @@ def loss(
     sets = [live[0]] if options.diversity_scaling == "mean" else [won for won, _ in own.values()]
     for successes in sets:
         for episode in successes:
-            p = [
-                match_times(episode_scores(model, options, i, episode), options.softmax_scale)
-                for i in range(active)
-            ]
+            p = [match_times(s[id(episode)][i], options.softmax_scale) for i in range(active)]
             d = cosine_diversity(p) if options.diversity == "cosine" else entropy_diversity(p)
             diversity = diversity + options.diversity_coeff / active * d
     return Parts(success, failure, diversity, success_best, failure_best)
 
 
-def meets_criterion(success_best: list, failure_best: list, threshold: float) -> bool:
+def meets_criterion(success_best: list[Tensor], failure_best: list[Tensor], threshold: float) -> bool:
     """mean_S max − mean_F max > 𝒯 and mean_S max > 𝒯."""
-    won = sum(float(b) for b in success_best) / len(success_best)
-    lost = sum(float(b) for b in failure_best) / len(failure_best)
+    won = sum(b.item() for b in success_best) / len(success_best)
+    lost = sum(b.item() for b in failure_best) / len(failure_best)
     return won - lost > threshold and won > threshold
 
 
@@ -188,7 +183,8 @@ def intrinsic_reward(
     if not pays:
         return [0.0] * len(episode)
     with torch.no_grad():
-        s = [[float(x) for x in episode_scores(model, options, i, episode)] for i in pays]
+        all_scores = episode_scores(model, options, episode)
+    s = [[float(x) for x in all_scores[i]] for i in pays]
     scale = options.intrinsic_coeff * options.task_reward
     if options.intrinsic == "potential":
         return potential_reward(s, scale, options.threshold, gamma)

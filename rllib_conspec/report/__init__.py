@@ -1,0 +1,1 @@
+"""Pictures and words from results: what the prototypes found, and learning curves."""

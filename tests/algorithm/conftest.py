@@ -1,0 +1,10 @@
+"""Lets the tests of this folder, and Ray's workers, import `tiny`, which stands beside them."""
+
+import os
+import sys
+from pathlib import Path
+
+FOLDER = str(Path(__file__).parent)
+sys.path.insert(0, FOLDER)
+# Ray starts its workers with the environment of the process that starts Ray.
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [FOLDER, os.environ.get("PYTHONPATH")]))
