@@ -11,7 +11,7 @@ VENV := .venv
 # Written as the last step, so that an interrupted installation is taken up again.
 INSTALLED := $(VENV)/.installed
 WARM := ray.rllib.algorithms.ppo, ray.tune, torch._dynamo, gymnasium, ale_py, mujoco, wandb, \
-  tensorboard, matplotlib.pyplot, rliable.library, click, rich.live, pytest, hypothesis, rllib_conspec
+  tensorboard, matplotlib.pyplot, rliable.library, click, rich.live, pytest, hypothesis
 
 .PHONY: help install train test lint bench clean
 
@@ -24,10 +24,11 @@ help: ## list the targets
 install: $(INSTALLED) ## make .venv and install everything into it
 
 # pip is brought up to date first: the one that comes with Python 3.11 resolves twice as slowly.
-# Byte code: pip would compile all 20 000 modules; importing what we use compiles a fifth of them, and
+# Byte code: pip would compile all 20 000 modules; importing what we use compiles a quarter of them, and
 # shows that the installation works. The empty variable lets Python keep the result in any environment.
 $(INSTALLED): requirements.txt pyproject.toml
-	@command -v $(PYTHON) > /dev/null || { echo "$(PYTHON) not found: install Python 3.11, or name it: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
+	@command -v $(PYTHON) > /dev/null || { echo "$(PYTHON) not found: install Python 3.11, or name it:" \
+	  "make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
 	@echo "[1/4] making $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(VENV)/bin/python -m pip install -qq --upgrade pip==26.3
@@ -36,11 +37,11 @@ $(INSTALLED): requirements.txt pyproject.toml
 	  | tee $(VENV)/install.log \
 	  | while read -r word rest; do \
 	      case $$word in \
-	        Collecting) found=$$(( $${found:-0} + 1 )); (( found % 25 )) || echo "      $$found packages found" ;; \
+	        Collecting|Processing) found=$$(( $${found:-0} + 1 )); (( found % 25 )) || echo "      $$found packages found" ;; \
 	        Installing) echo "      unpacking" ;; \
 	      esac; \
 	    done \
-	  || { tail -n 20 $(VENV)/install.log; echo "installation failed; all of pip's output is in $(VENV)/install.log" >&2; exit 1; }
+	  || { grep ^ERROR $(VENV)/install.log || true; echo "installation stopped; pip's output is in $(VENV)/install.log" >&2; exit 1; }
 	@echo "[3/4] installing rllib_conspec from this directory"
 	@$(VENV)/bin/python -m pip install -qq --no-deps --no-build-isolation --editable .
 	@echo "[4/4] importing everything once"

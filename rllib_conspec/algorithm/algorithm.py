@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 import ray
 from ray.rllib.algorithms.algorithm import Algorithm
-from ray.rllib.env.env_runner_group import EnvRunnerGroup
 from ray.rllib.utils.annotations import override
-from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS
+from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME
 
 from rllib_conspec.algorithm.env_runner import EpisodeRunner, Report
 from rllib_conspec.algorithm.seeding import derived_seed
@@ -64,6 +63,12 @@ class RewardModelAlgorithm(Algorithm):
             self.restore_env_runners(self.env_runner_group)
 
     @property
+    def _position(self) -> int:
+        """Where training stands: environment steps so far. Part of every checkpoint."""
+        key = (ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME)
+        return int(self.metrics.peek(key, default=0))
+
+    @property
     def _synchronous(self) -> bool:
         """Whether a training step without new samples is a failure (not so in IMPALA, APPO)."""
         return self.config.episodes_per_batch is not None
@@ -92,7 +97,7 @@ class RewardModelAlgorithm(Algorithm):
     def _update_reward_model(self, reports: list[Report]) -> None:
         summaries = [s for report in reports for s in report.summaries]
         episodes = [e for report in reports for e in report.episodes]
-        rng = np.random.default_rng(derived_seed(self.config.seed, "choose", self.iteration))
+        rng = np.random.default_rng(derived_seed(self.config.seed, "choose", self._position))
         with self._timed("conspec_step"):
             chosen = [
                 (episodes[i], success) for i, success in self._reward_model.choose(summaries, rng)
@@ -124,11 +129,6 @@ class RewardModelAlgorithm(Algorithm):
         if self.config.get_reward_model() is not None:
             self._broadcast()
 
-    @override(Algorithm)
-    def restore_env_runners(self, env_runner_group: EnvRunnerGroup) -> list[int]:
-        # The base class syncs restarted workers from the local one, which holds the snapshot.
-        return super().restore_env_runners(env_runner_group)
-
     # --- metrics ------------------------------------------------------------------------------
 
     def _log_episodes(self, reports: list[Report]) -> None:
@@ -139,6 +139,10 @@ class RewardModelAlgorithm(Algorithm):
             else:
                 success = np.array([s.success for s in summaries])
             self._log((ENV_RUNNER_RESULTS, "success_rate"), float(success.mean()))
+            # Over the last 20 iterations: what "solved" is judged by, and a good thing to stop at.
+            self.metrics.log_value(
+                (ENV_RUNNER_RESULTS, "success_rate_20"), float(success.mean()), window=20
+            )
         paid = [r for report in reports for r in report.intrinsic_returns]
         if paid and self._reward_model is not None:
             self._log((ENV_RUNNER_RESULTS, "intrinsic_return_mean"), float(np.mean(paid)))

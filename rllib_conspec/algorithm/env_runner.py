@@ -51,6 +51,7 @@ class EpisodeRunner(SingleAgentEnvRunner):
     def __init__(self, *, config: AlgorithmConfig, **kwargs: Any) -> None:
         super().__init__(config=config, **kwargs)
         self.failure: BaseException | None = None
+        self.position = 0  # where training stands, for seeds
         self._report = Report()
         self._pieces: dict[str, list[tuple[SingleAgentEpisode, StoredEpisode, float]]] = {}
         model = config.get_reward_model()
@@ -86,6 +87,11 @@ class EpisodeRunner(SingleAgentEnvRunner):
         self._report.score_seconds += time.perf_counter() - sampled
         return episodes
 
+    def sample_at(self, position: int) -> tuple[list[SingleAgentEpisode], dict[str, Any]]:
+        """Episodes and metrics of the batch that begins after `position` environment steps."""
+        self.position = position
+        return self.sample(), self.get_metrics()
+
     # --- whole episodes -----------------------------------------------------------------------
 
     def _sample_whole_episodes(self) -> list[SingleAgentEpisode]:
@@ -95,7 +101,7 @@ class EpisodeRunner(SingleAgentEnvRunner):
             return []
         if not self._plays_quickly():
             return super().sample(num_episodes=count)
-        seed = derived_seed(self.config.seed, "rollout", self.worker_index, self._weights_seq_no)
+        seed = derived_seed(self.config.seed, "rollout", self.worker_index, self.position)
         player = Player(
             self.env.env,  # below the wrapper that turns infos into one dict per environment
             self.module,

@@ -14,6 +14,7 @@ from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.utils.annotations import override
 
 from rllib_conspec.algorithm.seeding import derived_seed, seed_everything
+from rllib_conspec.algorithm.threads import all_cores
 
 COMPONENT_REWARD_MODEL = "reward_model"
 
@@ -42,7 +43,8 @@ class RewardModelLearner(TorchLearner):
     def update_reward_model(self, episodes: Sequence[Any]) -> dict[str, Any]:
         """Add episodes (or references to them, fetched here) and learn. Returns metrics."""
         self.reward_model.add(_fetch(episodes))
-        return self.reward_model.step()
+        with all_cores():
+            return self.reward_model.step()
 
     def reward_snapshot(self) -> Any:
         return self.reward_model.snapshot()

@@ -35,6 +35,9 @@ class WholeEpisodePPOConfig(EpisodesConfig, PPOConfig):
         self.grad_clip = 0.5
         self.grad_clip_by = "global_norm"
         self.use_kl_loss = False
+        # Off: batches without any reward are not learned from. Their advantages are the value
+        # function's noise, which PPO scales up to unit size; the policy then drifts at random.
+        self.learn_without_reward: bool = True
         self.num_env_runners = 2
         self.num_envs_per_env_runner = 8
 
@@ -49,7 +52,7 @@ class _EpisodePPO(PPO):
     @override(PPO)
     def training_step(self) -> None:
         sampled = self.env_runner_group.foreach_env_runner(
-            lambda runner: (runner.sample(), runner.get_metrics()),
+            lambda runner, position=self._position: runner.sample_at(position),
             local_env_runner=self.config.num_env_runners == 0,
             timeout_seconds=self.config.sample_timeout_s,
         )
@@ -58,13 +61,13 @@ class _EpisodePPO(PPO):
             return
         self.metrics.aggregate([results for _, results in sampled], key=ENV_RUNNER_RESULTS)
         with self._timed("rl_update"):
-            self._update(episodes)
+            if self.config.learn_without_reward or any(e.rewards.data.any() for e in episodes):
+                self._update(episodes)
 
     def _update(self, episodes: list[Any]) -> None:
-        lifetime = self.metrics.peek((ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LIFETIME))
         results = self.learner_group.update(
             episodes=episodes,
-            timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: lifetime},
+            timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: self._position},
             num_epochs=self.config.num_epochs,
             minibatch_size=self.config.minibatch_size,
             shuffle_batch_per_epoch=self.config.shuffle_batch_per_epoch,

@@ -16,8 +16,8 @@ from rllib_conspec.errors import OptionError, did_you_mean
 _MAKE_ARGUMENTS = ("max_episode_steps", "disable_env_checker", "render_mode")
 
 
-def check_environment(env: str, env_config: Mapping[str, Any]) -> None:
-    """Raise an OptionError for `env` or `config.env_config.<key>`; silent when all is well."""
+def check_environment(env: str, env_config: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Observation and action space; an OptionError names `env` or `config.env_config.<key>`."""
     import gymnasium as gym
 
     spec = _find_spec(env)
@@ -29,12 +29,14 @@ def check_environment(env: str, env_config: Mapping[str, Any]) -> None:
     except OptionError as error:
         raise error.within("config.env_config") from error
     try:
-        gym.make(env, **env_config).close()
+        made = gym.make(env, **env_config)
+        made.close()
     except OptionError as error:
         raise error.within("config.env_config") from error
     except Exception as error:
         text = " ".join(str(error).split()) or type(error).__name__
         raise OptionError("config.env_config", f"{env} cannot be built: {text}") from error
+    return made.observation_space, made.action_space
 
 
 def _find_spec(env: str) -> Any:

@@ -99,9 +99,7 @@ def summary(played: list[dict[str, Any]]) -> list[str]:
         lines.append(
             f"success     {np.mean(successes):.1%}  ({sum(successes)} of {len(successes)})"
         )
-    lines.append(
-        f"length      mean {lengths.mean():.1f}  min {lengths.min()}  max {lengths.max()}"
-    )
+    lines.append(f"length      mean {lengths.mean():.1f}  min {lengths.min()}  max {lengths.max()}")
     return lines
 
 
@@ -115,12 +113,9 @@ def _choose_environment(
     if not isinstance(config.env, str):
         return
     try:
-        check_environment(config.env, config.env_config)
+        spaces = check_environment(config.env, config.env_config)
     except OptionError as error:
         raise UserError(str(error)) from error
-    made = gym.make(config.env, **config.env_config)
-    spaces = made.observation_space, made.action_space
-    made.close()
     checkpoints.check_spaces(checkpoint, *spaces)
 
 

@@ -7,15 +7,14 @@ from typing import Any
 
 from rllib_conspec.errors import UserError, did_you_mean
 
-_PACKAGE = Path(__file__).resolve().parents[1]
+# Next to the package, in a clone and in an installation alike.
+_DIRECTORY = Path(__file__).resolve().parents[2] / "tuned_examples"
 
 
 def directory() -> Path:
-    """`tuned_examples/` of the clone, or the copy inside the installed package."""
-    for place in (_PACKAGE.parent / "tuned_examples", _PACKAGE / "tuned_examples"):
-        if place.is_dir():
-            return place
-    raise UserError("the directory tuned_examples is neither in the clone nor in the package.")
+    if not _DIRECTORY.is_dir():
+        raise UserError(f"the examples are missing: no directory {_DIRECTORY}.")
+    return _DIRECTORY
 
 
 def names() -> dict[str, Path]:
@@ -27,7 +26,7 @@ def names() -> dict[str, Path]:
 
 def find(name: str) -> Path:
     known = names()
-    name = name.removesuffix(".yaml")
+    name = name.removesuffix(".yaml").removeprefix("tuned_examples/")
     # The last part alone is enough.
     short = {key.rpartition("/")[2]: file for key, file in known.items()}
     file = known.get(name) or short.get(name)

@@ -97,6 +97,8 @@ def load_experiments(file: str | None, overrides: Mapping[str, Any]) -> list[Exp
         experiments[0].name = name
     for experiment in experiments:
         _override(experiment, overrides)
+        if name is not None:
+            experiment.overrides["name"] = name
     return experiments
 
 

@@ -15,16 +15,19 @@ from rllib_conspec.errors import UserError
 
 
 class _OneLineErrors(click.Group):
-    """Answers a UserError by one line and exit code 2; the traceback is for -vv."""
+    """Answers every error by one line; the traceback is for -vv."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         try:
             return super().main(*args, **kwargs)
-        except UserError as error:
+        except Exception as error:
             if "-vv" in sys.argv:
                 traceback.print_exc()
-            click.echo(f"rllib: {error}", err=True)
-            sys.exit(2)
+            expected = isinstance(error, UserError)
+            text = str(error) if expected else f"{type(error).__name__}: {error}"
+            hint = "" if expected else " (-vv shows where)"
+            click.echo(f"rllib: {' '.join(text.split())}{hint}", err=True)
+            sys.exit(2 if expected else 1)
 
 
 @click.group(cls=_OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]})

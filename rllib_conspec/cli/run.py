@@ -31,7 +31,6 @@ class RunOptions:
     """The flags that say how to run, rather than what."""
 
     file: str | None = None
-    resume: bool = False
     ray_address: str | None = None
     ray_num_cpus: int | None = None
     ray_num_gpus: int | None = None

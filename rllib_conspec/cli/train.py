@@ -82,26 +82,31 @@ def overrides_from(flags: dict[str, Any]) -> dict[str, Any]:
 
 def train(file: str | None, **flags: Any) -> None:
     """Check everything, then run; leaves through `sys.exit` with the run's exit code."""
+    try:
+        sys.exit(_train(file, flags))
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None  # nothing has been trained yet that could be lost
+
+
+def _train(file: str | None, flags: dict[str, Any]) -> int:
     from rich.console import Console
 
     from rllib_conspec.cli import cluster
+    from rllib_conspec.cli.experiment import load_experiments
 
     verbose = flags["verbose"]
     cluster.prepare_environment(verbose)
-    from rllib_conspec.cli.experiment import load_experiments
-
     overrides = overrides_from(flags)
     if flags["resume"]:
         for key in ("config", "restore", "num_samples"):
             if key in overrides:
-                raise UserError(
-                    f"--{key.replace('_', '-')}: a resumed run keeps the settings it began with."
-                )
+                name = "--" + key.replace("_", "-")
+                raise UserError(f"{name}: a resumed run keeps the settings it began with.")
     experiments = load_experiments(file, overrides)
-    console = Console(soft_wrap=True) if not sys.stdout.isatty() else Console()
+    console = Console()
     names = ", ".join(experiment.name for experiment in experiments)
     console.print(f"Checking {names}, then starting Ray …", highlight=False, markup=False)
-    sys.stdout.flush()
+    sys.stdout.flush()  # importing RLlib takes seconds
 
     from rllib_conspec.cli import run as running
     from rllib_conspec.cli.validate import validate
@@ -111,7 +116,6 @@ def train(file: str | None, **flags: Any) -> None:
     plans = running.plan(checked, resume=flags["resume"])
     options = running.RunOptions(
         file=file,
-        resume=flags["resume"],
         ray_address=flags["ray_address"],
         ray_num_cpus=flags["ray_num_cpus"],
         ray_num_gpus=flags["ray_num_gpus"],
@@ -119,4 +123,4 @@ def train(file: str | None, **flags: Any) -> None:
         wandb=flags["wandb"],
         verbose=verbose,
     )
-    sys.exit(running.run(plans, options, console))
+    return running.run(plans, options, console)

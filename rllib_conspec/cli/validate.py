@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import inspect
 import itertools
-import os
+import math
+import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -41,8 +42,40 @@ _OLD_STOP_KEYS = {
     "success_rate": "env_runners/success_rate",
     "timesteps_total": "num_env_steps_sampled_lifetime",
 }
+# Least and greatest values that make sense; RLlib takes any number here and fails much later.
+LIMITS: dict[str, tuple[float, float]] = {
+    **dict.fromkeys(
+        (
+            "num_env_runners",
+            "num_learners",
+            "num_cpus_per_env_runner",
+            "num_gpus_per_env_runner",
+            "num_cpus_per_learner",
+            "num_gpus_per_learner",
+            "lr",
+            "grad_clip",
+            "seed",
+            "evaluation_num_env_runners",
+        ),
+        (0, math.inf),
+    ),
+    **dict.fromkeys(
+        (
+            "num_envs_per_env_runner",
+            "num_epochs",
+            "minibatch_size",
+            "train_batch_size_per_learner",
+            "rollout_fragment_length",
+            "evaluation_interval",
+            "evaluation_duration",
+        ),
+        (1, math.inf),
+    ),
+    **dict.fromkeys(("gamma", "lambda", "lambda_", "tau"), (0, 1)),
+}
 # A sweep larger than this is checked by its first combinations only.
 MAX_VARIANTS_CHECKED = 64
+DEFAULT_MODULE_ID = "default_policy"
 
 
 def validate(experiment: Experiment) -> list[Any]:
@@ -67,10 +100,8 @@ def _validate(experiment: Experiment) -> list[Any]:
     check_config(experiment.config, default)
     some = list(itertools.islice(variants(experiment.config), MAX_VARIANTS_CHECKED))
     configs = [build_config(default, experiment.env, variant) for variant in some]
-    for env, env_config in _environments(configs):
-        check_environment(env, env_config)
-    for config in configs:
-        _check_values(config)
+    for config, spaces in zip(configs, _check_environments(configs), strict=True):
+        _check_values(config, spaces)
     if experiment.restore:
         _check_restore(experiment, configs[0])
     return configs
@@ -125,6 +156,8 @@ def check_config(config: Mapping[str, Any], default: Any) -> None:
     if "conspec_options" in known:  # where ConSpec keeps what the section `conspec` gave
         known[known.index("conspec_options")] = "conspec"
     try:
+        if "conspec" in config and "conspec" not in known:
+            raise OptionError("conspec", "this algorithm has no ConSpec; use run: ConSpec.")
         check_keys(config, known)
         for key, given in config.items():
             before, hint = values.get(key), hints.get(key)
@@ -137,6 +170,10 @@ def check_config(config: Mapping[str, Any], default: Any) -> None:
             for value in alternatives(key, given):
                 if kinds and not any(fits(kind, value) for kind in kinds):
                     raise OptionError(key, f"expected {expected(kinds)}, got {show(value)}.")
+                least, most = LIMITS.get(key, (-math.inf, math.inf))
+                if fits(float, value) and not least <= value <= most:
+                    bound = f"at least {least}" if value < least else f"at most {most}"
+                    raise OptionError(key, f"must be {bound}, got {show(value)}.")
     except OptionError as error:
         raise error.within("config") from error
 
@@ -193,8 +230,10 @@ def _check_storage(storage_path: str) -> None:
     existing = next(parent for parent in (path, *path.parents) if parent.exists())
     if not existing.is_dir():
         raise OptionError("storage_path", f"{existing} is not a directory.")
-    if not os.access(existing, os.W_OK | os.X_OK):
-        raise OptionError("storage_path", f"{storage_path} is not writable.")
+    try:
+        tempfile.TemporaryFile(dir=existing).close()
+    except OSError as error:
+        raise OptionError("storage_path", f"{storage_path} is not writable.") from error
 
 
 def _check_restore(experiment: Experiment, config: Any) -> None:
@@ -207,14 +246,27 @@ def _check_restore(experiment: Experiment, config: Any) -> None:
         raise OptionError("restore", str(error)) from error
 
 
-def _check_values(config: Any) -> None:
-    """The algorithm's own opinion, on a copy: `validate()` fills in what depends on other options."""
+def _check_values(config: Any, spaces: tuple[Any, Any] | None) -> None:
+    """The algorithm's own opinion, on a copy: `validate()` fills in what depends on other options.
+
+    Our networks are built once, so that an encoder that does not fit the observations is found here.
+    """
+    from rllib_conspec.algorithm.config import EpisodesConfig
+
+    config = config.copy(copy_frozen=False)
+    section = "config"
     try:
-        config.copy(copy_frozen=False).validate()
+        config.validate()
+        if isinstance(config, EpisodesConfig) and spaces is not None:
+            section = "config.model_config"
+            config.get_rl_module_spec(spaces={DEFAULT_MODULE_ID: spaces}).build()
+            section = "config.conspec"
+            if (model := config.get_reward_model()) is not None:
+                model.scorer(spaces[0].shape)
     except OptionError as error:
-        raise error.within("config") from error
+        raise error.within(section) from error
     except Exception as error:
-        raise OptionError("config", _one_line(error)) from error
+        raise OptionError(section, _one_line(error)) from error
 
 
 def _check_model_config(model_config: Mapping[str, Any], config: Any) -> None:
@@ -262,20 +314,30 @@ def _kind(value: Any) -> type | None:
     return type(value) if isinstance(value, (bool, int, float, str, dict, list)) else None
 
 
-def _environments(configs: list[Any]) -> list[tuple[str, dict[str, Any]]]:
-    """The environments to build once each; classes and registered creators are the user's own."""
+def _check_environments(configs: list[Any]) -> list[tuple[Any, Any] | None]:
+    """The spaces of every config's environment, each different one built once.
+
+    None for environment classes and registered creators: how to build those is the user's affair.
+    """
     from ray.tune.registry import ENV_CREATOR, _global_registry
 
-    found: list[tuple[str, dict[str, Any]]] = []
+    built: list[tuple[Any, Any]] = []
+    spaces: list[tuple[Any, Any] | None] = []
     for config in configs:
-        pair = (config.env, dict(config.env_config))
-        named = isinstance(config.env, str)
-        if named and not _global_registry.contains(ENV_CREATOR, config.env) and pair not in found:
-            found.append(pair)
-    return found
+        if not isinstance(config.env, str) or _global_registry.contains(ENV_CREATOR, config.env):
+            spaces.append(None)
+            continue
+        key = (config.env, dict(config.env_config))
+        found = next((result for known, result in built if known == key), None)
+        if found is None:
+            found = check_environment(*key)
+            built.append((key, found))
+        spaces.append(found)
+    return spaces
 
 
 def _one_line(error: Exception) -> str:
     """One line from an exception of RLlib, whose messages can run over many."""
-    text = " ".join(str(error).split()) or type(error).__name__
+    text, _, _ = " ".join(str(error).split()).partition(" To suppress all validation errors")
+    text = text or type(error).__name__
     return text if len(text) <= 300 else text[:297] + "..."

@@ -51,7 +51,7 @@ def episodes(o: ConSpecOptions, lengths, success: bool, seed: int) -> tuple[Stor
     return tuple(StoredEpisode.of(part, success) for part in pool)
 
 
-# --- a synthetic task: every success shows a marker frame once, no failure does --------------------
+# --- a synthetic task: every success shows a marker once, no failure does ----------------------
 
 MARKER = np.array([3.0, -3.0, 3.0, 3.0], dtype=np.float32)
 

@@ -1,7 +1,8 @@
-"""ConSpec's formulas transcribed one by one, with a Python loop for every index: slow, and easy to check by eye.
+"""ConSpec's formulas one by one, with a Python loop for every index: slow, and checked by eye.
 
-Prototypes are i, episodes k, steps t. Only the encoder f_W is taken from the model, and it sees one frame at a time.
-Nothing here is padded, batched, de-duplicated or pruned. Give it a model in double precision.
+Prototypes are i, episodes k, steps t. Only the encoder f_W is taken from the model, and it sees one
+frame at a time. Nothing here is padded, batched, de-duplicated or pruned. Give it a model in double
+precision.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ def loss(
     live: tuple[Episodes, Episodes],
     exemplars: Mapping[int, tuple[Episodes, Episodes]],
 ) -> Parts:
-    """Eqn 1 with H = `active`: a prototype without exemplars of its own looks at the live episodes."""
+    """Eqn 1 with H = `active`: a prototype without exemplars looks at the live episodes."""
     own = {i: exemplars.get(i, live) for i in range(active)}
     everything = {id(e): e for sets in (live, *own.values()) for group in sets for e in group}
     s = {key: episode_scores(model, options, e) for key, e in everything.items()}
@@ -127,7 +128,9 @@ def loss(
     return Parts(success, failure, diversity, success_best, failure_best)
 
 
-def meets_criterion(success_best: list[Tensor], failure_best: list[Tensor], threshold: float) -> bool:
+def meets_criterion(
+    success_best: list[Tensor], failure_best: list[Tensor], threshold: float
+) -> bool:
     """mean_S max − mean_F max > 𝒯 and mean_S max > 𝒯."""
     won = sum(b.item() for b in success_best) / len(success_best)
     lost = sum(b.item() for b in failure_best) / len(failure_best)

@@ -1,4 +1,4 @@
-"""The learner and the scorer together: freezing, recruiting, paying, saving, and learning at all."""
+"""The learner and the scorer: freezing, recruiting, paying, saving, and learning at all."""
 
 import copy
 import hashlib
@@ -27,6 +27,8 @@ GAMMA = 0.9
 # Small memories, and a threshold that prototypes reach within a few steps.
 QUICK = {
     "num_prototypes": 3,
+    "encoder_dim": 16,
+    "projection_dim": 32,
     "memory_size": 4,
     "memory_batch": 4,
     "threshold": 0.1,
@@ -64,33 +66,32 @@ def checksum(episodes):
 # --- learning ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("projection", ["per_prototype", "shared"])
-def test_a_marker_that_only_successes_show_is_found(projection):
+# Prototypes that share a projection may start where all of it is off for them, and stay there.
+@pytest.mark.parametrize(("projection", "enough"), [("per_prototype", 2), ("shared", 1)])
+def test_a_marker_that_only_successes_show_is_found(projection, enough):
     o = builders.options(
-        num_prototypes=2,
-        projection=projection,
-        memory_size=8,
-        memory_batch=8,
-        diversity_coeff=0.01,
-        freeze_after=10,
-        lr=5e-3,
+        **QUICK
+        | {"num_prototypes": 2, "memory_size": 8, "memory_batch": 8, "projection": projection}
+        | {"threshold": 0.6, "freeze_after": 10, "diversity_coeff": 0.0}
     )
     learner, rng, metrics = ConSpecLearner(o, SHAPE, seed=0), np.random.default_rng(0), []
-    while not learner.met.all():
+    while learner.met.sum() < enough:
         metrics += iterate(learner, rng, 1)
-        assert learner.version < 120
-    assert metrics[-1]["frozen"] == 2
+        assert learner.version < 60
+    assert metrics[-1]["frozen"] == enough
     first_loss = next(m["loss"] for m in metrics if "loss" in m)
-    assert metrics[-1]["loss"] < first_loss / 2
+    assert metrics[-1]["loss"] < 0.7 * first_loss
 
     unseen = [marked_episode(rng, True) for _ in range(20)]
     for episode, s in zip(unseen, episode_scores(learner.model, unseen), strict=True):
-        assert s.argmax(axis=1).tolist() == [marker_step(episode)] * 2
+        assert (s[learner.met].argmax(axis=1) == marker_step(episode)).all()
 
 
 def test_diversity_makes_prototypes_find_different_markers():
     o = builders.options(
-        num_prototypes=2, memory_size=8, memory_batch=8, freeze_after=10, lr=5e-3
+        **QUICK
+        | {"num_prototypes": 2, "memory_size": 8, "memory_batch": 8, "diversity_coeff": 0.2}
+        | {"threshold": 0.6, "freeze_after": 10}
     )
     learner, rng = ConSpecLearner(o, SHAPE, seed=0), np.random.default_rng(0)
 
@@ -150,7 +151,9 @@ def test_a_step_lowers_the_literal_loss_and_reports_it():
     for name in ("success", "failure", "diversity"):
         assert metrics[f"loss_{name}"] == pytest.approx(getattr(before, name).item(), abs=1e-4)
     for i in range(3):
-        gap = torch.stack(before.success_best[i]).mean() - torch.stack(before.failure_best[i]).mean()
+        gap = (
+            torch.stack(before.success_best[i]).mean() - torch.stack(before.failure_best[i]).mean()
+        )
         assert metrics["separation"][str(i)] == pytest.approx(gap.item(), abs=1e-5)
     assert literal_loss().total.item() < before.total.item()
 
@@ -235,13 +238,13 @@ def test_memories_are_first_in_first_out_and_bounded():
 
 def test_a_prototype_freezes_after_exactly_so_many_steps_above_the_criterion():
     """The learner's bookkeeping against a plain one, while the task changes under it."""
-    o = builders.options(**(QUICK | {"num_prototypes": 4, "threshold": 0.25, "freeze_after": 4}))
-    learner, rng = ConSpecLearner(o, SHAPE, seed=1), np.random.default_rng(1)
+    o = builders.options(**(QUICK | {"num_prototypes": 4, "threshold": 0.4, "freeze_after": 5}))
+    learner, rng = ConSpecLearner(o, SHAPE, seed=3), np.random.default_rng(3)
     streak, exemplars, broken = [0] * 4, {}, 0
-    for iteration in range(60):
-        # Every tenth batch calls something a success that is not one.
-        odd = [StoredEpisode.of(marked_episode(rng, False).frames, True)] * 2
-        learner.add(odd if iteration % 10 == 9 else marked_episodes(rng, 2, 2))
+    for iteration in range(50):
+        batch = marked_episodes(rng, 2, 2)
+        # Every sixth batch calls successes what are none.
+        learner.add([e.judged(True) for e in batch[2:]] if iteration % 6 == 5 else batch)
         memories = tuple(learner.successes), tuple(learner.failures)
         before = copy.deepcopy(learner.model)
         learner.step()
@@ -263,14 +266,17 @@ def test_a_prototype_freezes_after_exactly_so_many_steps_above_the_criterion():
             assert learner.exemplars[i].successes == won
             assert learner.exemplars[i].failures == lost
     assert broken >= 1  # the test saw a streak that was reset
-    assert len({id(won) for won, _ in exemplars.values()}) >= 2  # and more than one time of freezing
+    assert (
+        len({id(won) for won, _ in exemplars.values()}) >= 2
+    )  # and more than one time of freezing
 
 
 def test_a_streak_that_is_long_enough_counts_though_the_iteration_goes_on():
     """Freezing depends on gradient steps, not on how many of them an iteration has."""
     seen_broken = False
-    for seed in range(12):
-        values = {"num_prototypes": 4, "freeze_after": 2, "lr": 0.1}
+    for seed in range(8):
+        # Without exemplars, so that freezing itself changes nothing in what follows.
+        values = {"num_prototypes": 4, "freeze_after": 2, "lr": 0.1, "freeze": False}
         many = new_learner(seed=seed, steps_per_iteration=6, **values)
         single = new_learner(seed=seed, **values)
         batch = marked_episodes(np.random.default_rng(seed), 4, 4)
@@ -279,7 +285,7 @@ def test_a_streak_that_is_long_enough_counts_though_the_iteration_goes_on():
         many.step()
         for _ in range(6):
             single.step()
-            seen_broken |= bool((single.met & (single.streak < 2)).any())
+        seen_broken |= bool((single.met & (single.streak < 2)).any())
         assert many.met.tolist() == single.met.tolist()
     assert seen_broken
 
@@ -289,7 +295,9 @@ def test_exemplars_never_change():
     while len(learner.exemplars) < 2:
         iterate(learner, rng, 1)
         assert learner.version < 60
-    before = {i: (checksum(e.successes), checksum(e.failures)) for i, e in learner.exemplars.items()}
+    before = {
+        i: (checksum(e.successes), checksum(e.failures)) for i, e in learner.exemplars.items()
+    }
     objects = {i: (e.successes, e.failures) for i, e in learner.exemplars.items()}
     iterate(learner, rng, 10)
     assert {
@@ -307,6 +315,21 @@ def test_frozen_prototypes_keep_training():
     before = weights(learner)
     learner.step()
     assert not torch.equal(before["vectors"], weights(learner)["vectors"])
+
+
+@pytest.mark.parametrize("scaling", ["mean", "sum"])
+def test_several_steps_per_iteration_go_on_when_all_are_frozen(scaling):
+    learner = new_learner(num_prototypes=2, steps_per_iteration=3, diversity_scaling=scaling)
+    rng = np.random.default_rng(0)
+    while not learner.met.all():
+        iterate(learner, rng, 1)
+        assert learner.version < 60
+    before = weights(learner)
+    (metrics,) = iterate(learner, rng, 1)
+    after = weights(learner)
+    # Both took part, though not in every one of the three steps.
+    assert all(not torch.equal(before["vectors"][i], after["vectors"][i]) for i in range(2))
+    assert metrics["separation"].keys() == {"0", "1"}
 
 
 def test_without_freezing_prototypes_pay_but_have_no_exemplars():
@@ -412,7 +435,7 @@ def test_memorising_does_not_meet_the_unseen_criterion():
 
     for learner in (by_memory, by_unseen):
         learner.add(lucky(8) + marked_episodes(rng, 0, 20))
-        for _ in range(80):
+        for _ in range(40):
             learner.step()
     assert by_memory.met.all()
     assert by_unseen.met.sum() < by_memory.met.sum()
@@ -433,14 +456,15 @@ def test_the_scorer_pays_what_the_formula_says(intrinsic, pay, projection):
         pay=pay,
         intrinsic_coeff=0.3,
         task_reward=2.0,
-        diversity_coeff=2.0,
-        threshold=0.2,
+        recruit=True,
+        recruit_start=2,
     )
     rng = np.random.default_rng(0)
-    while not (learner.met.any() and not learner.met.all()):
+    while not learner.met.any():
         iterate(learner, rng, 1)
         assert learner.version < 60
-    pays = list(np.flatnonzero(learner.met)) if pay == "frozen" else [0, 1, 2, 3]
+    pays = list(np.flatnonzero(learner.snapshot().pays))
+    assert 0 < len(pays) < 4
     scorer = ConSpecScorer(learner.options, SHAPE, GAMMA)
     scorer.load(learner.snapshot())
 
@@ -482,9 +506,7 @@ def test_who_pays_frozen_or_all():
 
 
 def test_prototypes_in_waiting_do_not_pay():
-    learner = new_learner(
-        pay="all", num_prototypes=5, recruit=True, recruit_start=2, threshold=1.0
-    )
+    learner = new_learner(pay="all", num_prototypes=5, recruit=True, recruit_start=2, threshold=1.0)
     iterate(learner, np.random.default_rng(0), 4)
     assert learner.snapshot().pays.tolist() == [True, True, False, False, False]
 
@@ -492,13 +514,13 @@ def test_prototypes_in_waiting_do_not_pay():
 def test_a_prototype_recruited_but_not_yet_trained_does_not_pay():
     learner = new_learner(pay="all", num_prototypes=3, recruit=True, recruit_start=1)
     rng, start = np.random.default_rng(0), weights(learner)["vectors"]
-    while learner.active == 1:
+    while learner.active < 3:
         iterate(learner, rng, 1)
+        for i in np.flatnonzero(learner.snapshot().pays):
+            assert not torch.equal(weights(learner)["vectors"][i], start[i])
         assert learner.version < 60
-    assert torch.equal(weights(learner)["vectors"][1], start[1])
-    assert learner.snapshot().pays.tolist() == [True, False, False]
     iterate(learner, rng, 1)
-    assert learner.snapshot().pays.tolist()[:2] == [True, True]
+    assert learner.snapshot().pays.all()
 
 
 def test_a_scorer_without_paying_prototypes_pays_nothing():
@@ -600,6 +622,16 @@ def test_a_restored_learner_still_shares_episodes():
     restored = new_learner(num_prototypes=2)
     restored.set_state(state)
     assert different(restored) == different(learner) == len(state["episodes"]["frames"])
+
+
+def test_a_state_is_enough_to_look_at_a_learner():
+    learner, rng = new_learner(num_prototypes=2), np.random.default_rng(0)
+    iterate(learner, rng, 8)
+    found = ConSpecLearner.from_state(pickle.loads(pickle.dumps(learner.get_state())))
+    assert found.options == learner.options
+    assert same_weights(weights(found), weights(learner))
+    assert checksum(found.successes) == checksum(learner.successes)
+    assert found.step() == learner.step()
 
 
 # --- the seam to the RLlib glue -----------------------------------------------------------------

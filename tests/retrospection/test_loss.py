@@ -14,7 +14,10 @@ from rllib_conspec.retrospection import loss as L
 @st.composite
 def padded_scores(draw):
     """s [H, K, T] with unequal lengths and tied scores, rubbish on the padding, and its mask."""
-    count, lengths = draw(st.integers(1, 4)), draw(st.lists(st.integers(1, 6), min_size=1, max_size=4))
+    count, lengths = (
+        draw(st.integers(1, 4)),
+        draw(st.lists(st.integers(1, 6), min_size=1, max_size=4)),
+    )
     rng = np.random.default_rng(draw(st.integers(0, 10_000)))
     s = rng.uniform(-1, 1, (count, len(lengths), max(lengths)))
     if draw(st.booleans()):
@@ -32,9 +35,7 @@ def rows(s, mask):
 @given(padded_scores(), st.sampled_from([1, 2, 5, 20]))
 @settings(builders.examples)
 def test_best_match_is_the_mean_of_the_k_highest_real_steps(scores, top_k):
-    expected = [
-        [literal.best_match(steps, top_k).item() for steps in row] for row in rows(*scores)
-    ]
+    expected = [[literal.best_match(steps, top_k).item() for steps in row] for row in rows(*scores)]
     np.testing.assert_allclose(L.best_match(*scores, top_k), expected, atol=1e-12)
 
 

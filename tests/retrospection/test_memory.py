@@ -17,6 +17,8 @@ from rllib_conspec.retrospection.memory import (
     unpack,
 )
 
+SMALL = builders.options()
+
 
 def numbered(count: int) -> list[StoredEpisode]:
     return [StoredEpisode.of(np.full((2, 3), k, np.uint8), k % 2 == 0) for k in range(count)]
@@ -29,6 +31,8 @@ def test_a_stored_episode_cannot_be_changed():
     episode = StoredEpisode.of(np.zeros((3, 2)), True)
     with pytest.raises(ValueError, match="read-only"):
         episode.frames[0] = 1
+    with pytest.raises(ValueError, match="read-only"):
+        episode.digests[0] = 1
     with pytest.raises(AttributeError):
         episode.success = False
     with pytest.raises(AttributeError):
@@ -61,14 +65,28 @@ def test_frames_that_do_not_lie_contiguously_are_stored_as_they_look():
     frames = np.arange(24, dtype=np.uint8).reshape(4, 6)[::-1, ::2]
     episode = StoredEpisode.of(frames, False)
     assert (episode.frames == frames).all()
-    assert episode.digests == StoredEpisode.of(frames.copy(), False).digests
+    assert list(episode.digests) == list(StoredEpisode.of(frames.copy(), False).digests)
+
+
+def test_a_verdict_or_a_copy_changes_nothing_else():
+    episode = StoredEpisode.of(np.zeros((3, 2)), True, [(np.int64(2), "door")])
+    lost, copy = episode.judged(np.False_), episode.copied()
+    assert (lost.success, copy.success, episode.success) == (False, True, True)
+    assert lost.frames is episode.frames
+    assert not np.shares_memory(copy.frames, episode.frames)
+    for other in (lost, copy):
+        assert (other.frames == episode.frames).all()
+        assert not other.frames.flags.writeable
+        assert list(other.digests) == list(episode.digests)
+        assert other.events == ((2, "door"),)
 
 
 def test_an_episode_survives_pickling():
-    episode = StoredEpisode.of(builders.frames(builders.options(), 4, 0), True)
+    episode = StoredEpisode.of(builders.frames(SMALL, 4, 0), True, [(1, "key")])
     copy = pickle.loads(pickle.dumps(episode))
     assert (copy.frames == episode.frames).all()
-    assert copy.digests == episode.digests
+    assert list(copy.digests) == list(episode.digests)
+    assert copy.events == ((1, "key"),)
     assert copy.success is True
 
 
@@ -118,7 +136,7 @@ def test_draw_from_a_memory():
 @settings(builders.examples)
 def test_packing_keeps_content_order_and_sharing(groups):
     pool = [
-        StoredEpisode.of(builders.frames(builders.options(), k + 1, k), k % 2 == 0)
+        StoredEpisode.of(builders.frames(SMALL, k + 1, k), k % 2 == 0, [(k, str(k))])
         for k in range(5)
     ]
     packed = pickle.loads(pickle.dumps(pack([[pool[i] for i in group] for group in groups])))
@@ -130,7 +148,8 @@ def test_packing_keeps_content_order_and_sharing(groups):
         for episode, i in zip(found, positions, strict=True):
             assert np.array_equal(episode.frames, pool[i].frames)
             assert episode.frames.dtype == pool[i].frames.dtype
-            assert episode.digests == pool[i].digests
+            assert list(episode.digests) == list(pool[i].digests)
+            assert episode.events == pool[i].events
             assert episode.success == pool[i].success
             assert same.setdefault(i, episode) is episode
             assert not episode.frames.flags.writeable
@@ -158,7 +177,9 @@ def assert_exact(episodes):
 
 
 @given(
-    st.sampled_from([((), np.int64), ((4,), np.float32), ((2, 2), np.float64), ((3, 3, 3), np.uint8)]),
+    st.sampled_from(
+        [((), np.int64), ((4,), np.float32), ((2, 2), np.float64), ((3, 3, 3), np.uint8)]
+    ),
     st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=6), min_size=1, max_size=4),
     st.integers(0, 1000),
 )

@@ -19,7 +19,7 @@ def test_scores_are_the_formula_for_any_choice_of_prototypes(projection, relu):
     expected = np.array(
         [[x.item() for x in row] for row in literal.episode_scores(model, o, episode)]
     )
-    z = model.encode(torch.from_numpy(episode.frames))
+    z = model.encode(torch.tensor(episode.frames))
     for which in ([0, 1, 2, 3], [2], [3, 0]):
         found = model.scores(z, torch.tensor(which))
         np.testing.assert_allclose(found.detach(), expected[which], atol=1e-12)
@@ -91,3 +91,16 @@ def test_stop_gradient_holds_only_the_vectors():
     held = [name for name, p in model.named_parameters() if not p.requires_grad]
     assert held == ["vectors"]
     assert all(p.requires_grad for p in builders.model(builders.options()).parameters())
+
+
+@pytest.mark.parametrize("projection", ["per_prototype", "shared"])
+def test_weights_of_some_prototypes_make_a_smaller_model(projection):
+    o = builders.options(num_prototypes=4, projection=projection)
+    model = builders.model(o)
+    frames = torch.from_numpy(builders.frames(o, 5, 1))
+    which = np.array([1, 3])
+    small = builders.model(builders.options(num_prototypes=2, projection=projection), seed=9)
+    small.load_state_dict(model.weights_of(which))
+    found = small.scores(small.encode(frames), torch.arange(2))
+    expected = model.scores(model.encode(frames), torch.arange(4))[which]
+    np.testing.assert_allclose(found.detach(), expected.detach(), atol=1e-12)

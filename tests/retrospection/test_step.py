@@ -25,9 +25,7 @@ def gradients(total, model):
     trained = {n: p for n, p in model.named_parameters() if p.requires_grad}
     if not total.requires_grad:
         return {n: torch.zeros_like(p) for n, p in trained.items()}
-    found = torch.autograd.grad(
-        total, trained.values(), allow_unused=True, retain_graph=True
-    )
+    found = torch.autograd.grad(total, trained.values(), allow_unused=True, retain_graph=True)
     return {
         n: torch.zeros_like(p) if g is None else g
         for (n, p), g in zip(trained.items(), found, strict=True)
@@ -114,7 +112,9 @@ def test_a_much_longer_episode_leaves_the_others_alone(top_k, diversity):
     # The first two terms are means over episodes, the third is a sum.
     for term, count in (("success", 2), ("failure", 2)):
         shares = count * getattr(alone, term) + getattr(only_long, term)
-        assert ((count + 1) * getattr(together, term) - shares).item() == pytest.approx(0, abs=1e-10)
+        assert ((count + 1) * getattr(together, term) - shares).item() == pytest.approx(
+            0, abs=1e-10
+        )
     assert together.diversity.item() == pytest.approx(
         (alone.diversity + only_long.diversity).item(), abs=1e-10
     )
@@ -194,7 +194,7 @@ def test_equal_frames_are_encoded_once():
 
 
 def test_a_near_tie_keeps_its_gradient_in_single_precision():
-    """The passes may round differently; the frame found best in one must not lose its gradient in the other."""
+    """The passes round differently: what is best in one needs a graph in the other."""
     o = builders.options(num_prototypes=1, diversity_coeff=0.0)
     model = builders.model(o).float()
     rng = np.random.default_rng(0)

@@ -22,8 +22,6 @@ def finished(rewards, info=None) -> FinishedEpisode:
     )
 
 
-
-
 @pytest.mark.parametrize(
     ("rewards", "success"), [([0, 0, 1], True), ([0, 0], False), ([1, -1], False), ([-1], False)]
 )
@@ -54,19 +52,26 @@ def test_own_function_by_import_path():
         assert own(seen) is expected
 
 
+TOP_K = {k: builders.options(success="top_k", success_top_k=k) for k in range(1, 7)}
+LIMITS = {
+    (max_new, kept): builders.options(
+        max_new_successes=max_new, memory_size=8, memory_batch=1, failure_memory_size=kept
+    )
+    for max_new in (1, 2, 5)
+    for kept in (1, 4, 8)
+}
+
+
 def summaries(flags, returns=None):
     returns = [float(bool(f)) for f in flags] if returns is None else returns
     return [EpisodeSummary(r, 10, f) for f, r in zip(flags, returns, strict=True)]
 
 
-@given(
-    st.lists(st.booleans(), max_size=30), st.integers(1, 5), st.integers(1, 8), st.integers(0, 99)
-)
+@given(st.lists(st.booleans(), max_size=30), st.sampled_from(sorted(LIMITS)), st.integers(0, 99))
 @settings(builders.examples)
-def test_choose_keeps_within_both_limits(flags, max_new, kept, seed):
-    o = builders.options(
-        max_new_successes=max_new, memory_size=8, memory_batch=1, failure_memory_size=kept
-    )
+def test_choose_keeps_within_both_limits(flags, limits, seed):
+    max_new, kept = limits
+    o = LIMITS[limits]
     chosen = choose(summaries(flags), o, np.random.default_rng(seed))
     positions = [i for i, _ in chosen]
     assert positions == sorted(set(positions))
@@ -94,7 +99,7 @@ def test_which_failures_are_chosen_is_random():
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=20), st.integers(1, 6))
 @settings(builders.examples)
 def test_top_k_are_the_best_of_the_batch(returns, k):
-    o = builders.options(success="top_k", success_top_k=k)
+    o = TOP_K[k]
     success = judge(summaries([None] * len(returns), returns), o)
     assert success.sum() == min(k, len(returns))
     won = [r for r, s in zip(returns, success, strict=True) if s]

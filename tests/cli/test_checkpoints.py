@@ -1,0 +1,82 @@
+"""Whole checkpoints are found, broken ones and those of other tasks are refused by one line."""
+
+import json
+
+import pytest
+
+from rllib_conspec.cli import checkpoints
+from rllib_conspec.errors import UserError
+
+STATE = "learner_group/learner/state.pkl"
+WEIGHTS = "learner_group/learner/rl_module/default_policy/module_state.pkl"
+
+
+def test_the_newest_whole_checkpoint_of_a_directory_is_found(cart_run):
+    experiment = cart_run[0] / "results" / "cart"
+    newest = experiment / "trial_0" / "checkpoint_000002"
+    assert checkpoints.find(newest) == newest
+    assert checkpoints.find(experiment / "trial_0") == newest
+    assert checkpoints.find(experiment) == newest
+    assert checkpoints.problem(newest) is None
+
+
+def test_a_broken_newest_one_is_passed_over(checkpoint):
+    older = checkpoint.parent / "checkpoint_000001"
+    checkpoint.rename(older)
+    checkpoint.mkdir()
+    assert checkpoints.find(checkpoint.parent) == older
+
+
+@pytest.mark.parametrize("manifest", [True, False])
+@pytest.mark.parametrize("name", [STATE, WEIGHTS, "class_and_ctor_args.pkl", "rllib_checkpoint.json"])
+def test_a_missing_or_short_file_is_noticed(checkpoint, name, manifest):
+    if not manifest:  # as RLlib itself saves
+        (checkpoint / checkpoints.MANIFEST).unlink()
+    whole = (checkpoint / name).read_bytes()
+    (checkpoint / name).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(UserError, match="checkpoint is (cut short|incomplete)"):
+        checkpoints.find(checkpoint)
+    (checkpoint / name).unlink()
+    with pytest.raises(UserError, match="checkpoint is incomplete: .* missing"):
+        checkpoints.find(checkpoint)
+    (checkpoint / name).write_bytes(whole)
+    assert checkpoints.find(checkpoint) == checkpoint
+
+
+def test_train_and_evaluate_refuse_a_checkpoint_cut_short(refused, checkpoint):
+    (checkpoint / STATE).write_bytes((checkpoint / STATE).read_bytes()[:1000])
+    line = refused("train", "--run", "PPO", "--env", "CartPole-v1", "--restore", checkpoint)
+    assert line.startswith(f"--restore: {checkpoint}: checkpoint is cut short: {STATE} has 1000 of")
+    line = refused("evaluate", checkpoint)
+    assert line.startswith(f"{checkpoint}: checkpoint is cut short: {STATE}")
+
+
+def test_train_and_evaluate_refuse_a_checkpoint_of_another_task(refused, checkpoint):
+    flags = ["--restore", checkpoint]
+    assert "environment CartPole-v1, not Acrobot-v1" in refused(
+        "train", "--run", "PPO", "--env", "Acrobot-v1", *flags
+    )
+    assert "is a checkpoint of PPO, not of APPO" in refused(
+        "train", "--run", "APPO", "--env", "CartPole-v1", *flags
+    )
+    assert "env_config {}, not {'sutton_barto_reward': True}" in refused(
+        "train", "--run", "PPO", "--env", "CartPole-v1", *flags,
+        "--config", "{env_config: {sutton_barto_reward: true}}",
+    )
+    assert "is a checkpoint of another task: observations" in refused(
+        "evaluate", checkpoint, "--env", "Acrobot-v1"
+    )
+
+
+def test_what_is_no_checkpoint_at_all(refused, tmp_path):
+    assert refused("evaluate", "nowhere") == "nowhere: no such checkpoint."
+    (tmp_path / "file").write_text("")
+    assert "a checkpoint is a directory" in refused("evaluate", "file")
+    (tmp_path / "empty").mkdir()
+    assert refused("evaluate", "empty") == "empty: no checkpoint in this directory."
+
+
+def test_the_manifest_lists_every_file(checkpoint):
+    listed = json.loads((checkpoint / checkpoints.MANIFEST).read_text())
+    files = [file for file in checkpoint.rglob("*") if file.is_file()]
+    assert len(listed) == len(files) - 1

@@ -1,0 +1,49 @@
+from typing import Any, Literal, Optional, Union
+
+import pytest
+
+from rllib_conspec.cli.schema import Key, check_section, expected, fits, show
+from rllib_conspec.errors import OptionError
+
+
+@pytest.mark.parametrize(
+    ("kind", "good", "bad"),
+    [
+        (int, [3, -1], [True, 1.5, "3", None]),
+        (float, [3, 2.5], [True, "2.5", None]),
+        (bool, [True], [1, "true"]),
+        (str, ["a"], [1, None]),
+        (dict, [{}], [[]]),
+        (list[int], [[], [1]], ["a", {}]),
+        (Optional[int], [None, 1], ["a", True]),
+        (Union[float, list[list[float]]], [1, [[0, 1]]], ["a"]),
+        (int | None, [None, 1], ["a"]),
+        (Literal["a", "b"], ["a"], ["c"]),
+        (Any, [1, "a", None], []),
+    ],
+)
+def test_fits(kind, good, bad):
+    assert all(fits(kind, value) for value in good)
+    assert not any(fits(kind, value) for value in bad)
+
+
+def test_types_are_named_as_a_user_would_say_them():
+    assert expected([Optional[float]]) == "a number or null"
+    assert expected([int, list]) == "a whole number or a list"
+    assert show("x") == '"x"' and show(True) == "true" and show(None) == "null"
+    assert len(show("x" * 500)) <= 60
+
+
+def test_bounds_choices_and_every_value_of_a_grid_are_checked():
+    schema = {"n": Key((int,), min=1), "mode": Key((str,), choices=("max", "min"))}
+    check_section({"n": {"grid_search": [1, 2]}, "mode": "max"}, schema)
+    for section, option in [
+        ({"n": 0}, "n"),
+        ({"n": {"grid_search": [1, 0]}}, "n"),
+        ({"n": {"grid_search": 3}}, "n"),
+        ({"mode": "maks"}, "mode"),
+        ({"m": 1}, "m"),
+    ]:
+        with pytest.raises(OptionError) as raised:
+            check_section(section, schema)
+        assert raised.value.option == option
