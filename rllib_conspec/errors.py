@@ -26,8 +26,8 @@ class OptionError(UserError, ValueError):
         return OptionError(f"{section}.{self.option}" if self.option else section, self.message)
 
 
-def did_you_mean(word: str, candidates: Iterable[str]) -> str:
+def did_you_mean(word: str, candidates: Iterable[str], cutoff: float = 0.6) -> str:
     """' Did you mean "x"?' for the candidate most like `word`, or '' when none is close."""
     names = {str(name).lower(): str(name) for name in candidates}
-    close = difflib.get_close_matches(str(word).lower(), list(names), n=1, cutoff=0.6)
+    close = difflib.get_close_matches(str(word).lower(), list(names), n=1, cutoff=cutoff)
     return f' Did you mean "{names[close[0]]}"?' if close else ""

@@ -4,7 +4,10 @@ from rllib_conspec.errors import OptionError, UserError, did_you_mean
 def test_an_option_error_names_the_option_and_can_be_placed_in_a_section():
     error = OptionError("keys", "must be 1 to 4.")
     assert str(error) == "keys: must be 1 to 4."
-    assert str(error.within("env_config").within("config")) == "config.env_config.keys: must be 1 to 4."
+    assert (
+        str(error.within("env_config").within("config"))
+        == "config.env_config.keys: must be 1 to 4."
+    )
     assert isinstance(error, ValueError) and isinstance(error, UserError)
 
 

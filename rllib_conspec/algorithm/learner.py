@@ -14,7 +14,7 @@ from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.utils.annotations import override
 
 from rllib_conspec.algorithm.seeding import derived_seed, seed_everything
-from rllib_conspec.algorithm.threads import all_cores
+from rllib_conspec.algorithm.threads import cores_for
 
 COMPONENT_REWARD_MODEL = "reward_model"
 
@@ -43,7 +43,7 @@ class RewardModelLearner(TorchLearner):
     def update_reward_model(self, episodes: Sequence[Any]) -> dict[str, Any]:
         """Add episodes (or references to them, fetched here) and learn. Returns metrics."""
         self.reward_model.add(_fetch(episodes))
-        with all_cores():
+        with cores_for(self.reward_model.num_parameters):
             return self.reward_model.step()
 
     def reward_snapshot(self) -> Any:

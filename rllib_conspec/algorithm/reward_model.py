@@ -19,6 +19,8 @@ from rllib_conspec.retrospection.success import EpisodeSummary, FinishedEpisode
 class RewardLearner(Protocol):
     """Lives in every learner, with equal contents in all of them."""
 
+    num_parameters: int
+
     def add(self, episodes: Sequence[StoredEpisode]) -> None: ...
 
     def step(self) -> dict[str, Any]: ...

@@ -13,11 +13,16 @@ from contextlib import contextmanager
 import torch
 
 
+# Below this many parameters the products are too small to share: threads would wait for each other.
+LARGE = 2_000_000
+
+
 @contextmanager
-def all_cores() -> Iterator[None]:
-    """Let torch use every core that this process may run on, then what it used before."""
+def cores_for(parameters: int) -> Iterator[None]:
+    """For a large model, let torch use every core that this process may run on."""
     before = torch.get_num_threads()
-    torch.set_num_threads(max(before, len(os.sched_getaffinity(0))))
+    if parameters >= LARGE:
+        torch.set_num_threads(max(before, len(os.sched_getaffinity(0))))
     try:
         yield
     finally:

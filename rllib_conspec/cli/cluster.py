@@ -32,7 +32,7 @@ SETTINGS = {
 
 
 def prepare_environment(verbose: int) -> None:
-    """Set what libraries read at import; what the user has set stays. Call before importing torch."""
+    """Set what libraries read at import; the user's values stay. Call before importing torch."""
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
     if not verbose:

@@ -72,11 +72,14 @@ def check_resumable(earlier: Earlier) -> None:
         checkpoint = earlier.path / stored.parent.name / stored.name
         trouble = checkpoints.problem(checkpoint) if checkpoint.exists() else "is missing."
         if trouble:
-            try:
-                hint = f" Start a new run from an older one: --restore {checkpoints.find(checkpoint.parent)}"
-            except UserError:
-                hint = ""
-            raise UserError(f"{checkpoint}: {trouble}{hint}")
+            raise UserError(f"{checkpoint}: {trouble}{_hint(checkpoint.parent)}")
+
+
+def _hint(trial: Path) -> str:
+    try:
+        return f" An older one is whole; start a new run with --restore {checkpoints.find(trial)}"
+    except UserError:
+        return ""
 
 
 def _saved_iteration(trial: Any) -> int:

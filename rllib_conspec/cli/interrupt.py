@@ -1,7 +1,7 @@
 """Ctrl-C and SIGTERM: save every running trial, stop, and leave a run that can be resumed.
 
-Tune marks trials that it stops as finished, and finished trials are not resumed. A *paused* trial is
-saved, stopped and stays unfinished. So after an interrupt the scheduler pauses every trial that
+Tune marks trials that it stops as finished, and finished trials are not resumed. A *paused* trial
+is saved, stopped and stays unfinished. So after an interrupt the scheduler pauses every trial that
 reports a result and starts no other; when all are saved, SIGUSR1 asks `tune.run` to end its loop.
 """
 

@@ -16,8 +16,10 @@ class _StrictLoader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
         seen = set()
         for key_node, _ in node.value:
+            if key_node.tag == "tag:yaml.org,2002:merge":
+                continue
             key = self.construct_object(key_node, deep=True)
-            if key_node.tag != "tag:yaml.org,2002:merge" and str(key) in seen:
+            if str(key) in seen:
                 raise yaml.constructor.ConstructorError(
                     None, None, f'the key "{key}" is given twice', key_node.start_mark
                 )
@@ -37,7 +39,7 @@ def load(text: str, source: str) -> Any:
     """Parse `text`; a mistake becomes one line that names `source`, line and column."""
     try:
         # Derived from SafeLoader: only plain data can come out of it.
-        return yaml.load(text, _StrictLoader)  # noqa: S506
+        return yaml.load(text, _StrictLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""

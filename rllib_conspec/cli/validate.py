@@ -30,6 +30,7 @@ STOP_KEYS = (
     "env_runners/num_episodes_lifetime",
     "env_runners/num_env_steps_sampled_lifetime",
     "env_runners/success_rate",
+    "env_runners/success_rate_20",
     "env_runners/intrinsic_return_mean",
     "evaluation/env_runners/episode_return_mean",
     "conspec/frozen",
@@ -132,13 +133,13 @@ def find_algorithm(run: Any) -> type:
 def check_stop(stop: Mapping[str, Any]) -> None:
     for key, value in stop.items():
         name = f"stop.{key}"
-        known = key in STOP_KEYS
-        section, slash, _ = str(key).partition("/")
         if key in _OLD_STOP_KEYS:
             raise OptionError(name, f'unknown metric. Did you mean "{_OLD_STOP_KEYS[key]}"?')
+        section, slash, _ = str(key).partition("/")
         # Algorithms may report metrics of their own, so only a near miss is a mistake there.
-        hint = did_you_mean(key, STOP_KEYS)
-        if not known and (hint or not (slash and section in STOP_SECTIONS)):
+        own = slash and section in STOP_SECTIONS
+        hint = did_you_mean(key, STOP_KEYS, cutoff=0.9 if own else 0.6)
+        if key not in STOP_KEYS and (hint or not own):
             raise OptionError(name, f"unknown metric.{hint}")
         if not fits(float, value):
             raise OptionError(name, f"expected a number, got {show(value)}.")
@@ -249,7 +250,7 @@ def _check_restore(experiment: Experiment, config: Any) -> None:
 def _check_values(config: Any, spaces: tuple[Any, Any] | None) -> None:
     """The algorithm's own opinion, on a copy: `validate()` fills in what depends on other options.
 
-    Our networks are built once, so that an encoder that does not fit the observations is found here.
+    Our networks are built once: an encoder that does not fit the observations is found here.
     """
     from rllib_conspec.algorithm.config import EpisodesConfig
 

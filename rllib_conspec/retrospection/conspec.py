@@ -22,7 +22,12 @@ from rllib_conspec.retrospection.memory import (
 from rllib_conspec.retrospection.options import ConSpecOptions
 from rllib_conspec.retrospection.prototypes import Prototypes
 from rllib_conspec.retrospection.rewards import potential_reward, window_reward
-from rllib_conspec.retrospection.step import Contrast, best_matches, contrastive_loss
+from rllib_conspec.retrospection.step import (
+    Contrast,
+    best_matches,
+    contrastive_loss,
+    overlaps,
+)
 from rllib_conspec.retrospection.success import (
     EpisodeSummary,
     FinishedEpisode,
@@ -30,6 +35,12 @@ from rllib_conspec.retrospection.success import (
     judge,
     success_function,
 )
+
+
+# A separation up to this is none: the prototype sits on frames that every episode has.
+NOTHING = 0.1
+# Mean cosine of match times from which two prototypes are said to match the same steps.
+SAME = 0.5
 
 
 @dataclass(frozen=True)
@@ -118,6 +129,7 @@ class ConSpecLearner:
         self.exemplars: dict[int, Exemplars] = {}
         self.met = np.zeros(options.num_prototypes, dtype=bool)  # reached the criterion for good
         self.streak = np.zeros(options.num_prototypes, dtype=np.int64)
+        self.idle = np.zeros(options.num_prototypes, dtype=np.int64)  # steps without separation
         self.active = options.recruit_start if options.recruit else options.num_prototypes
         self._rng = np.random.default_rng(seed)
         with torch.random.fork_rng(devices=[]):
@@ -130,6 +142,10 @@ class ConSpecLearner:
             weight_decay=options.weight_decay,
         )
         self._unseen_separation = np.full(options.num_prototypes, np.nan)
+
+    @property
+    def num_parameters(self) -> int:
+        return sum(p.numel() for p in self.model.parameters())
 
     # --- memories -----------------------------------------------------------------------------
 
@@ -163,6 +179,7 @@ class ConSpecLearner:
             if self.options.criterion == "unseen":
                 self._judge_on_unseen()
             self._freeze()
+            self._restart()
             self._recruit()
         self.version += 1
         return metrics | self._counts()
@@ -196,6 +213,7 @@ class ConSpecLearner:
         for i, won in parts.success_best.items():
             lost = parts.failure_best[i]
             gap[i] = float(L.separation(won[None], lost[None]))
+            self.idle[i] = 0 if gap[i] > NOTHING else self.idle[i] + 1
             if o.criterion == "memory":
                 reached = bool(L.meets_criterion(won[None], lost[None], o.threshold))
                 self.streak[i] = self.streak[i] + 1 if reached else 0
@@ -216,7 +234,9 @@ class ConSpecLearner:
         won = best_matches(self.model, everyone, self.unseen_successes, o.top_k)
         lost = best_matches(self.model, everyone, self.unseen_failures, o.top_k)
         gap = L.separation(won, lost).cpu().numpy()
-        reached = (gap > o.unseen_threshold) & (won.mean(dim=-1).cpu().numpy() > o.threshold)
+        # A critical step is in every success: one held-out success without a match refutes it.
+        everywhere = won.amin(dim=-1).cpu().numpy() > o.threshold
+        reached = (gap > o.unseen_threshold) & everywhere
         grown = self.streak[: self.active] + o.steps_per_iteration
         self.streak[: self.active] = np.where(reached, grown, 0)
         self._unseen_separation[: self.active] = gap
@@ -236,11 +256,36 @@ class ConSpecLearner:
 
     def _freeze(self) -> None:
         """Give prototypes that met the criterion long enough exemplars of their own."""
-        newly = (self.streak >= self.options.freeze_after) & ~self.met
-        self.met |= newly
-        if self.options.freeze and newly.any():
-            exemplars = Exemplars(tuple(self.successes), tuple(self.failures))
-            self.exemplars |= {int(i): exemplars for i in np.flatnonzero(newly)}
+        exemplars = None
+        for i in np.flatnonzero((self.streak >= self.options.freeze_after) & ~self.met):
+            if self.options.freeze_distinct and self._found_already(int(i)):
+                continue
+            self.met[i] = True
+            if self.options.freeze:
+                exemplars = exemplars or Exemplars(tuple(self.successes), tuple(self.failures))
+                self.exemplars[int(i)] = exemplars
+
+    def _found_already(self, i: int) -> bool:
+        """Whether a prototype that has met the criterion matches the same steps as prototype i."""
+        others = np.flatnonzero(self.met)
+        if not len(others):
+            return False
+        successes = self.unseen_successes or tuple(self.successes)
+        scale = self.options.softmax_scale
+        shared = overlaps(self.model, [i, *others.tolist()], successes, scale)
+        return bool(shared[0, 1:].max() > SAME)
+
+    def _restart(self) -> None:
+        """Start live prototypes anew that have separated nothing for `restart_after` steps."""
+        if self.options.restart_after is None:
+            return
+        stuck = (self.idle >= self.options.restart_after) & ~self.met
+        for i in np.flatnonzero(stuck[: self.active]):
+            generator = torch.Generator().manual_seed(int(self._rng.integers(2**31)))
+            for parameter in self.model.redraw(int(i), generator):
+                for name in ("exp_avg", "exp_avg_sq"):
+                    self.optimizer.state[parameter][name][i] = 0.0
+            self.idle[i] = self.streak[i] = 0
 
     def _recruit(self) -> None:
         if self.met[: self.active].all() and self.active < self.options.num_prototypes:
@@ -283,6 +328,7 @@ class ConSpecLearner:
             "frozen": list(self.exemplars),
             "met": self.met.copy(),
             "streak": self.streak.copy(),
+            "idle": self.idle.copy(),
             "active": self.active,
             "version": self.version,
             "unseen_separation": self._unseen_separation.copy(),
@@ -310,6 +356,7 @@ class ConSpecLearner:
             for i, s, f in zip(state["frozen"], own[::2], own[1::2], strict=True)
         }
         self.met, self.streak = state["met"].copy(), state["streak"].copy()
+        self.idle = state["idle"].copy()
         self.active, self.version = state["active"], state["version"]
         self._unseen_separation = state["unseen_separation"].copy()
         self._rng.bit_generator.state = state["rng"]

@@ -38,10 +38,15 @@ def match_times(s: Tensor, mask: Tensor, scale: float) -> Tensor:
     return (scale * s).masked_fill(~mask, -torch.inf).softmax(dim=-1)
 
 
+def overlap(p: Tensor) -> Tensor:
+    """cos(p_ik, p_jk) of every pair of prototypes in every episode: [H, K, T] → [K, H, H]."""
+    unit = torch.nn.functional.normalize(p, dim=-1).transpose(0, 1)
+    return unit @ unit.transpose(1, 2)
+
+
 def cosine_diversity(p: Tensor) -> Tensor:
     """D = Σ_{i≠j} |cos(p_ik, p_jk)| for every episode: [H, K, T] → [K]."""
-    unit = torch.nn.functional.normalize(p, dim=-1).transpose(0, 1)
-    return _off_diagonal(unit @ unit.transpose(1, 2)).abs().sum(dim=(1, 2))
+    return _off_diagonal(overlap(p)).abs().sum(dim=(1, 2))
 
 
 def _off_diagonal(matrix: Tensor) -> Tensor:

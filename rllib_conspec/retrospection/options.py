@@ -82,6 +82,12 @@ class ConSpecOptions:
         "so alpha in effect (the authors' code)",
         choices=("mean", "sum"),
     )
+    diversity_moves: str = option(
+        "all",
+        "prototypes that the diversity term moves: all (the paper), or live, so that a frozen one "
+        "stays on the step that it found and others give way",
+        choices=("all", "live"),
+    )
     softmax_scale: float = option(
         100.0, "factor on the scores before the softmax over time in D", above=0.0
     )
@@ -121,6 +127,15 @@ class ConSpecOptions:
         "that contain an early critical step bound its separation from above",
         min=0.0,
         max=1.0,
+    )
+    freeze_distinct: bool = option(
+        False, "freeze a prototype only if no frozen one matches the same steps already"
+    )
+    restart_after: int | None = option(
+        None,
+        "gradient steps after which a live prototype that separates nothing starts anew from random "
+        "values (the paper: never)",
+        min=1,
     )
     recruit: bool = option(False, "start with few prototypes and add one when all are met")
     recruit_start: int = option(3, "with recruit: how many prototypes to start with", min=1)

@@ -7,7 +7,7 @@ scores, so its value is exact; what the gradient leaves out is bounded in `loss.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,10 +78,31 @@ def contrastive_loss(
         success, failure = success + L.success_loss(won), failure + L.failure_loss(lost)
         success_best |= dict(zip(c.prototypes, won.detach(), strict=True))
         failure_best |= dict(zip(c.prototypes, lost.detach(), strict=True))
+    held = set(everyone) - set(live.prototypes) if options.diversity_moves == "live" else ()
     for episodes, weight in diverse:
-        p = L.match_times(*view.by_step(s, everyone, episodes), options.softmax_scale)
+        steps, mask = view.by_step(s, everyone, episodes)
+        steps = torch.where(_rows(held, steps), steps.detach(), steps)
+        p = L.match_times(steps, mask, options.softmax_scale)
         diversity = diversity + weight * L.DIVERSITY[options.diversity](p).sum()
     return ContrastiveLoss(success, failure, diversity, success_best, failure_best)
+
+
+def _rows(prototypes: Collection[int], s: Tensor) -> Tensor:
+    """Mask [H, 1, 1] of these prototypes among those of s [H, K, T]."""
+    mask = torch.zeros(len(s), 1, 1, dtype=torch.bool, device=s.device)
+    mask[list(prototypes)] = True
+    return mask
+
+
+def overlaps(
+    model: Prototypes, prototypes: Sequence[int], episodes: Episodes, softmax_scale: float
+) -> Tensor:
+    """How far prototypes match the same steps: mean cosine of their match times, [h, h]."""
+    asked = tuple(prototypes)
+    view = _View(model, [Contrast(asked, episodes, ())])
+    s = view.scores_without_graph([(asked, episodes)])
+    p = L.match_times(*view.by_step(s, asked, episodes), softmax_scale)
+    return L.overlap(p).mean(dim=0)
 
 
 def best_matches(

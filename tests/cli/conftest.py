@@ -12,23 +12,6 @@ from click.testing import CliRunner
 from rllib_conspec.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
-# A policy, a memory and a network small enough for an iteration per second.
-TINY_KEYS = """\
-tiny:
-  run: ConSpec
-  env: rllib_conspec:MultiKeyToDoor-v0
-  stop: {training_iteration: 500}
-  config:
-    env_config: {keys: 1}
-    episodes_per_batch: 4
-    episodes_per_minibatch: 2
-    num_epochs: 1
-    num_env_runners: 0
-    num_envs_per_env_runner: 4
-    model_config: {encoder: conv, encoder_dim: 16, gru_dim: 16}
-    conspec: {num_prototypes: 2, encoder_dim: 16, projection_dim: 16}
-    seed: 0
-"""
 CART = """\
 cart:
   run: PPO
@@ -71,27 +54,53 @@ def refused(rllib, tmp_path):
     return call
 
 
-def start(*args, cwd):
-    """Start `rllib ...` as a process of its own."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
-    return subprocess.Popen(
-        [sys.executable, "-m", "rllib_conspec.cli.main", *map(str, args)],
-        cwd=cwd,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+class Command:
+    """`rllib ...` as a process of its own, with its output so far."""
+
+    def __init__(self, *args, cwd):
+        self.output = ""
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "rllib_conspec.cli.main", *map(str, args)],
+            cwd=cwd,
+            env={**os.environ, "PYTHONPATH": f"{ROOT}:{cwd}", "PYTHONUNBUFFERED": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def wait_for(self, text):
+        """Read until a line has `text` in it."""
+        for line in self.process.stdout:
+            self.output += line
+            if text in line:
+                return
+        raise AssertionError(f"ended without {text!r}:\n{self.output}")
+
+    def finish(self, timeout=120):
+        """Wait for the end; exit code and output."""
+        try:
+            rest, _ = self.process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+        self.output += rest
+        return self.process.returncode, self.output
 
 
-def finish(process, timeout=150):
-    """Wait for a process; its exit code and output."""
-    try:
-        output, _ = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        raise
-    return process.returncode, output
+@pytest.fixture
+def command(tmp_path):
+    """Start `rllib ...` in an empty directory; what still runs at the end of the test is killed."""
+    started = []
+
+    def start(*args):
+        started.append(Command(*args, cwd=tmp_path))
+        return started[-1]
+
+    yield start
+    for one in started:
+        if one.process.poll() is None:
+            one.process.kill()
+            one.process.wait()
 
 
 @pytest.fixture(scope="session")
@@ -99,7 +108,7 @@ def cart_run(tmp_path_factory):
     """A finished run of PPO on CartPole: (directory with results/, its output). Read only."""
     directory = tmp_path_factory.mktemp("cart")
     (directory / "cart.yaml").write_text(CART)
-    code, output = finish(start("train", "-f", "cart.yaml", cwd=directory))
+    code, output = Command("train", "-f", "cart.yaml", cwd=directory).finish()
     assert code == 0, output
     return directory, output
 

@@ -28,16 +28,18 @@ def test_a_broken_newest_one_is_passed_over(checkpoint):
 
 
 @pytest.mark.parametrize("manifest", [True, False])
-@pytest.mark.parametrize("name", [STATE, WEIGHTS, "class_and_ctor_args.pkl", "rllib_checkpoint.json"])
+@pytest.mark.parametrize(
+    "name", [STATE, WEIGHTS, "class_and_ctor_args.pkl", "rllib_checkpoint.json"]
+)
 def test_a_missing_or_short_file_is_noticed(checkpoint, name, manifest):
     if not manifest:  # as RLlib itself saves
         (checkpoint / checkpoints.MANIFEST).unlink()
     whole = (checkpoint / name).read_bytes()
     (checkpoint / name).write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(UserError, match="checkpoint is (cut short|incomplete)"):
+    with pytest.raises(UserError, match=r"checkpoint is (cut short|incomplete)"):
         checkpoints.find(checkpoint)
     (checkpoint / name).unlink()
-    with pytest.raises(UserError, match="checkpoint is incomplete: .* missing"):
+    with pytest.raises(UserError, match=r"checkpoint is incomplete: .* missing"):
         checkpoints.find(checkpoint)
     (checkpoint / name).write_bytes(whole)
     assert checkpoints.find(checkpoint) == checkpoint
@@ -60,8 +62,14 @@ def test_train_and_evaluate_refuse_a_checkpoint_of_another_task(refused, checkpo
         "train", "--run", "APPO", "--env", "CartPole-v1", *flags
     )
     assert "env_config {}, not {'sutton_barto_reward': True}" in refused(
-        "train", "--run", "PPO", "--env", "CartPole-v1", *flags,
-        "--config", "{env_config: {sutton_barto_reward: true}}",
+        "train",
+        "--run",
+        "PPO",
+        "--env",
+        "CartPole-v1",
+        *flags,
+        "--config",
+        "{env_config: {sutton_barto_reward: true}}",
     )
     assert "is a checkpoint of another task: observations" in refused(
         "evaluate", checkpoint, "--env", "Acrobot-v1"

@@ -1,3 +1,4 @@
+# ruff: noqa: UP007, UP045  (RLlib's annotations are in the older style)
 from typing import Any, Literal, Optional, Union
 
 import pytest

@@ -15,7 +15,7 @@ def test_a_key_given_twice_is_refused_with_its_line():
 
 
 def test_syntax_errors_name_line_and_column():
-    with pytest.raises(UserError, match=r"x\.yaml: line 2, column 3: "):
+    with pytest.raises(UserError, match=r"x\.yaml: line 2, column 4: "):
         strict_yaml.load("a: [1,\nb: }", "x.yaml")
 
 

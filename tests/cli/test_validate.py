@@ -1,4 +1,4 @@
-"""Bad input is answered by one line that names the key, before Ray starts and before anything is written."""
+"""Bad input is answered by one line that names the key, before Ray starts or a file is written."""
 
 from pathlib import Path
 
@@ -18,8 +18,16 @@ KEYS1 = (Path(__file__).resolve().parents[2] / "tuned_examples" / "keys1.yaml").
             "num_prototypez:",
             'config.conspec.num_prototypez: unknown option. Did you mean "num_prototypes"?',
         ),
-        ("num_prototypes: 8", "num_prototypes: 0", "config.conspec.num_prototypes: must be at least 1"),
-        ("num_prototypes: 8", "num_prototypes: eight", "config.conspec.num_prototypes: must be a whole"),
+        (
+            "num_prototypes: 8",
+            "num_prototypes: 0",
+            "config.conspec.num_prototypes: must be at least 1",
+        ),
+        (
+            "num_prototypes: 8",
+            "num_prototypes: eight",
+            "config.conspec.num_prototypes: must be a whole",
+        ),
         (
             "num_prototypes: 8",
             "num_prototypes: {grid_search: [8, 0]}",
@@ -41,7 +49,11 @@ KEYS1 = (Path(__file__).resolve().parents[2] / "tuned_examples" / "keys1.yaml").
         ("{keys: 1}", "{keys: one}", "config.env_config.keys: expected a whole number"),
         ("{keys: 1}", "{keys: 9}", "config.env_config.keys: "),
         ("{keys: 1}", "3", "config.env_config: expected a mapping, got 3."),
-        ("gru_dim", "grudim", 'config.model_config.grudim: unknown option. Did you mean "gru_dim"?'),
+        (
+            "gru_dim",
+            "grudim",
+            'config.model_config.grudim: unknown option. Did you mean "gru_dim"?',
+        ),
         ("gru_dim: 512", "gru_dim: big", "config.model_config.gru_dim: expected a whole number"),
         ("{encoder: conv,", "{encoder: cnov,", "config.model_config: encoder must be one of"),
         (
@@ -51,7 +63,11 @@ KEYS1 = (Path(__file__).resolve().parents[2] / "tuned_examples" / "keys1.yaml").
             'Did you mean "rllib_conspec:MultiKeyToDoor-v0"?',
         ),
         ("rllib_conspec:M", "rllib_konspec:M", 'env: cannot import "rllib_konspec"'),
-        ("run: ConSpec", "run: Conspek", 'run: unknown algorithm "Conspek". Did you mean "ConSpec"?'),
+        (
+            "run: ConSpec",
+            "run: Conspek",
+            'run: unknown algorithm "Conspek". Did you mean "ConSpec"?',
+        ),
         (
             "training_iteration",
             "training_iterations",
@@ -97,10 +113,16 @@ def test_a_file_that_is_no_experiment(refused, tmp_path, text, line):
 @pytest.mark.parametrize(
     ("flags", "line"),
     [
-        (["--config", "{num_epoch: 3}"], '--config: num_epoch: unknown option. Did you mean "num_epochs"?'),
+        (
+            ["--config", "{num_epoch: 3}"],
+            '--config: num_epoch: unknown option. Did you mean "num_epochs"?',
+        ),
         (["--config", "{lr: fast}"], "--config: lr: expected a number or a list or null"),
         (["--config", "{gamma: 1.5}"], "--config: gamma: must be at most 1"),
-        (["--config", "{sgd_minibatch_size: 3}"], "--config: sgd_minibatch_size: RLlib no longer uses it."),
+        (
+            ["--config", "{sgd_minibatch_size: 3}"],
+            "--config: sgd_minibatch_size: RLlib no longer uses it.",
+        ),
         (["--config", "{conspec: {}}"], "--config: conspec: this algorithm has no ConSpec"),
         (["--config", "[1"], "--config: line 1, column 3: "),
         (["--config", "3"], "--config: expected a mapping"),
@@ -112,13 +134,19 @@ def test_a_file_that_is_no_experiment(refused, tmp_path, text, line):
             ["--config", "{minibatch_size: 128, train_batch_size_per_learner: 64}"],
             "--config: `minibatch_size` (128) must be <= `train_batch_size_per_learner` (64).",
         ),
-        (["--env", "CartPol-v1"], '--env: unknown environment "CartPol-v1". Did you mean "CartPole-v1"?'),
+        (
+            ["--env", "CartPol-v1"],
+            '--env: unknown environment "CartPol-v1". Did you mean "CartPole-v1"?',
+        ),
         (["--run", "PPP"], '--run: unknown algorithm "PPP". Did you mean "PPO"?'),
         (["--stop", "{episode_reward_mean: 3}"], "--stop: episode_reward_mean: unknown metric."),
         (["--storage-path", "/proc/x"], "--storage-path: /proc/x is not writable."),
         (["--restore", "nowhere"], "--restore: nowhere: no such checkpoint."),
         (["--resume"], "--resume: no earlier run of PPO_CartPole-v1 in results."),
-        (["--resume", "--config", "{}"], "--config: a resumed run keeps the settings it began with."),
+        (
+            ["--resume", "--config", "{}"],
+            "--config: a resumed run keeps the settings it began with.",
+        ),
     ],
 )
 def test_a_mistake_in_a_flag(refused, flags, line):
@@ -136,7 +164,7 @@ def test_what_rllib_allows_is_allowed():
         name="x",
         run="PPO",
         env="CartPole-v1",
-        stop={"env_runners/episode_return_mean": 450, "learners/my_loss": 0.1},
+        stop={"env_runners/episode_return_mean": 450, "env_runners/my_return": 0.1},
         config={
             "lr": [[0, 1e-3], [1000000, 1e-4]],
             "gamma": 1,

@@ -1,0 +1,119 @@
+"""The algorithms by name, and ConSpec on other algorithms of RLlib."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from ray.rllib.algorithms.algorithm import Algorithm
+from ray.rllib.algorithms.appo import APPO
+from ray.rllib.algorithms.dqn import DQN
+from ray.rllib.algorithms.impala import IMPALA
+from ray.rllib.algorithms.ppo import PPO
+from ray.rllib.algorithms.sac import SAC
+from ray.tune.registry import get_trainable_cls
+from tiny import EAGER
+
+from rllib_conspec import (
+    ConSpec,
+    ConSpecConfig,
+    WholeEpisodePPO,
+    WholeEpisodePPOConfig,
+    with_reward_model,
+)
+
+
+def test_names_known_to_tune():
+    assert get_trainable_cls("ConSpec") is ConSpec
+    assert get_trainable_cls("WholeEpisodePPO") is WholeEpisodePPO
+
+
+def test_default_configurations():
+    assert type(ConSpec.get_default_config()) is ConSpecConfig
+    assert type(WholeEpisodePPO.get_default_config()) is WholeEpisodePPOConfig
+    assert ConSpecConfig().algo_class is ConSpec
+    assert WholeEpisodePPOConfig().algo_class is WholeEpisodePPO
+    assert issubclass(ConSpec, PPO)
+
+
+def test_importing_the_package_does_not_import_ray_or_torch():
+    """Programs that only want the tasks stay light."""
+    code = "import sys, rllib_conspec; print({'ray', 'torch'} & set(sys.modules))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize("base", [APPO, IMPALA, DQN, SAC])
+def test_configuration_of_another_algorithm(base):
+    algorithm = with_reward_model(base)
+    assert algorithm is with_reward_model(base)
+    assert issubclass(algorithm, base)
+    config = algorithm.get_default_config()
+    assert isinstance(config, type(base.get_default_config()))
+    assert config.algo_class is algorithm
+    assert config.conspec(num_prototypes=5).get_reward_model().options.num_prototypes == 5
+    # The defaults of the algorithm itself stay.
+    for name, value in base.get_default_config().to_dict().items():
+        if isinstance(value, (int, float, str)) and name != "env_runner_cls":
+            assert config.to_dict()[name] == value, name
+
+
+def config_of(base, **conspec):
+    """A few seconds' worth of training on classic control."""
+    config = with_reward_model(base).get_default_config()
+    config.environment("Pendulum-v1" if base is SAC else "CartPole-v1")
+    config.env_runners(num_env_runners=0, rollout_fragment_length=100)
+    config.reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=600)
+    config.training(train_batch_size_per_learner=100).debugging(seed=1)
+    if base in (DQN, SAC):
+        config.training(num_steps_sampled_before_learning_starts=200)
+    options = EAGER | {"encoder": "mlp", "threshold": 0.0, "success": "tiny:good"} | conspec
+    return config.conspec(**options)
+
+
+def held(algo):
+    """(version, successes, failures) of the learner's side."""
+
+    def look(learner):
+        model = learner.reward_model
+        return model.version, len(model.successes), len(model.failures)
+
+    return [result.get() for result in algo.learner_group.foreach_learner(look)]
+
+
+@pytest.mark.parametrize("base", [APPO, IMPALA, DQN, SAC])
+def test_conspec_on_another_algorithm(ray_local, tmp_path, base):
+    algo = config_of(base, pay="all").build_algo()
+    twin = None
+    try:
+        for _ in range(2):
+            result = algo.train()
+        ((version, successes, failures),) = held(algo)
+        assert successes > 0
+        assert failures > 0
+        assert version == result["conspec"]["version"] > 0
+        assert np.isfinite(result["conspec"]["loss"])
+        assert algo.env_runner.scorer.version == version
+        assert result["env_runners"]["intrinsic_return_mean"] != 0
+        if base is not SAC:  # CartPole pays 1 for every step, so any other share would show
+            shown = result["env_runners"]
+            assert shown["episode_return_mean"] == pytest.approx(shown["episode_len_mean"])
+
+        algo.save_to_path(tmp_path / "checkpoint")
+        algo.stop()
+        twin = Algorithm.from_checkpoint(tmp_path / "checkpoint")
+        assert type(twin).__name__ == f"ConSpec{base.__name__}"
+        assert held(twin) == [(version, successes, failures)]
+        assert twin.env_runner.scorer.version == version
+        assert twin.train()["conspec"]["version"] > version
+    finally:
+        (twin or algo).stop()
+
+
+def test_top_k_is_the_best_of_many_where_training_steps_bring_single_episodes(ray_local):
+    """SAC finishes about one episode in two training steps: the best of one would be any."""
+    algo = config_of(SAC, success="top_k").build_algo()
+    for _ in range(2):
+        result = algo.train()
+    algo.stop()
+    assert result["conspec"]["failures"] > 0
