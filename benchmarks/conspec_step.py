@@ -1,11 +1,12 @@
 """The ConSpec step against the literal loop over prototypes, at the paper's sizes.
 
-4 keys, H = 8, projections 1010 wide, 32 episodes. The literal loop does what the formula says: for every prototype it encodes
-all frames of its episodes and scores them with all prototypes, and every frame goes through the backward
-pass. Both are timed in this one run, on one core, and must give the same gradient.
+4 keys, H = 8, projections 1010 wide, 32 episodes. The literal loop does what the formula says: for
+every prototype it encodes all frames of its episodes and scores them with all prototypes, and every
+frame goes through the backward pass. Both are timed in this one run, on one core, and must give the
+same gradient.
 
-Takes about 10 minutes. Expect `speedup:` of 25 or more, `gradient_difference:` below 1e-4 of the largest
-gradient, and exponents of at most about 1 (linear).
+Takes about 10 minutes. Expect `speedup:` of 25 or more, `gradient_difference:` below 1e-4 of the
+largest gradient, and exponents of at most about 1 (linear).
 """
 
 from __future__ import annotations
@@ -111,9 +112,9 @@ def main() -> None:
     print(f"  literal loop: {literal:.2f} s", flush=True)
     found = our_gradients(model, options, won, lost)
     largest = max(float(g.abs().max()) for g in expected)
-    difference = max(
-        float((a - b).abs().max()) for a, b in zip(expected, found, strict=True)
-    ) / largest
+    difference = (
+        max(float((a - b).abs().max()) for a, b in zip(expected, found, strict=True)) / largest
+    )
 
     def with_prototypes(count: int):
         return ConSpecOptions(num_prototypes=count), *split(random_episodes(2, 32))

@@ -1,7 +1,7 @@
 """Where an iteration's time goes: seconds per phase for ConSpec and plain PPO.
 
-keys2 and keys4 (CPU sizes) with 0, 1 and 2 remote runners; then each phase's growth with the number of episodes and with
-their length. Memories are full and all prototypes live.
+keys2 and keys4 (CPU sizes) with 0, 1 and 2 remote runners; then each phase's growth with the number
+of episodes and with their length. Memories are full and all prototypes live.
 
 Takes about 8 minutes.
 """

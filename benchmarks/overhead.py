@@ -1,7 +1,9 @@
-"""What ConSpec adds to an iteration: ConSpec and plain PPO on keys2, same policy, same run, turn by turn.
+"""What ConSpec adds to an iteration: ConSpec and plain PPO on keys2, same policy, same run, turn by
+turn.
 
-Paper sizes (tuned_examples/keys2.yaml) and the CPU sizes (tuned_examples/cpu/keys2.yaml), with memories full; once with all prototypes
-live and once with all frozen, each on exemplars of its own, which is as expensive as ConSpec gets.
+Paper sizes (tuned_examples/keys2.yaml) and the CPU sizes (tuned_examples/cpu/keys2.yaml), with
+memories full; once with all prototypes live and once with all frozen, each on exemplars of its own,
+which is as expensive as ConSpec gets.
 
 Takes about 5 minutes. Expect `overhead:` (paper sizes, all live) of at most 1.3.
 """

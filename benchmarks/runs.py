@@ -60,7 +60,9 @@ def fill_memories(algorithm, keys: int, *, frozen: bool) -> None:
     model = algorithm.learner_group._learner.reward_model
     count = model.options.memory_size
     for i in range(model.options.num_prototypes if frozen else 1):
-        model.add(scripted_successes(keys, count) + random_episodes(keys, 2 * count, seed=i)[count:])
+        model.add(
+            scripted_successes(keys, count) + random_episodes(keys, 2 * count, seed=i)[count:]
+        )
         if frozen:
             model.streak[i] = model.options.freeze_after
             model._freeze()

@@ -1,13 +1,20 @@
 """ConSpec (contrastive retrospection) on Ray RLlib.
 
-Importing this package registers its tasks with Gymnasium and nothing more: Ray and torch are imported when `ConSpec` or
-`ConSpecConfig` is first used, so that rollout workers of other programs can use the tasks alone.
+Importing this package registers its tasks with Gymnasium and nothing more: Ray and torch are
+imported when `ConSpec` or `ConSpecConfig` is first used, so that rollout workers of other programs
+can use the tasks alone.
 """
 
 from rllib_conspec import tasks
 
 __version__ = "0.1.0"
-__all__ = ["ConSpec", "ConSpecConfig", "WholeEpisodePPO", "WholeEpisodePPOConfig", "with_reward_model"]
+__all__ = [
+    "ConSpec",
+    "ConSpecConfig",
+    "WholeEpisodePPO",
+    "WholeEpisodePPOConfig",
+    "with_reward_model",
+]
 
 tasks.register()
 

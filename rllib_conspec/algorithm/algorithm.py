@@ -1,7 +1,8 @@
 """The driver's part: after each RL step, one step of the reward model, and its broadcast.
 
-Order of an iteration (Algorithm 1 of the paper): workers score their episodes with the snapshot made after the previous
-iteration; the RL update uses r + r̃; then the reward model learns from the same episodes.
+Order of an iteration (Algorithm 1 of the paper): workers score their episodes with the snapshot
+made after the previous iteration; the RL update uses r + r̃; then the reward model learns from the
+same episodes.
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ class RewardModelAlgorithm(Algorithm):
     def _raise_worker_failure(self) -> None:
         """Raise the exception that took a rollout worker out of service, if one did.
 
-        Workers that were killed answer nothing and are restarted; workers whose code raised are alive and tell.
+        Workers that were killed answer nothing and are restarted; workers whose code raised are
+        alive and tell.
         """
         group = self.env_runner_group
         sick = set(group._worker_manager.actor_ids()) - set(group.healthy_env_runner_ids())

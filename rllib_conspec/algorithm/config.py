@@ -1,7 +1,7 @@
 """Configuration: whole-episode batches, and the options of ConSpec.
 
-Mixins for any RLlib `AlgorithmConfig`. Every option is a real field with a setter that checks it; a mistake is answered by
-an `OptionError` that names the option.
+Mixins for any RLlib `AlgorithmConfig`. Every option is a real field with a setter that checks it; a
+mistake is answered by an `OptionError` that names the option.
 """
 
 from __future__ import annotations
@@ -107,7 +107,9 @@ class EpisodesConfig(RewardModelConfig):
                 f"({self.episodes_per_batch}).",
             )
         if self.batch_mode != "complete_episodes":
-            raise OptionError("batch_mode", "must be complete_episodes: batches are whole episodes.")
+            raise OptionError(
+                "batch_mode", "must be complete_episodes: batches are whole episodes."
+            )
         self._check_model_config()
         self._resolve_environment()
         steps = self.max_episode_steps + 1
@@ -127,7 +129,7 @@ class EpisodesConfig(RewardModelConfig):
 
     def _resolve_environment(self) -> None:
         """Ask the environment how long its episodes are, and whether it comes vectorised."""
-        if not isinstance(self.env, str) or ":" not in self.env and self.env not in gym.registry:
+        if not isinstance(self.env, str) or (":" not in self.env and self.env not in gym.registry):
             # Registered with Ray Tune or a class: only its author knows.
             self.gym_env_vectorize_mode = "sync"
             if self.max_episode_steps is None:

@@ -39,9 +39,10 @@ class ConSpec(WholeEpisodePPO):
 def with_reward_model(base: type[Algorithm]) -> type[Algorithm]:
     """`base` (APPO, IMPALA, DQN, SAC, …) with ConSpec as its reward model.
 
-    The class has a configuration of its own: `with_reward_model(APPO).get_default_config()` is APPO's with `.conspec(…)`.
-    Intrinsic rewards are computed for each piece of an episode that a worker returns; the window of eqn 2 ends at
-    its borders, so let `rollout_fragment_length` be the length of an episode where that matters.
+    The class has a configuration of its own: `with_reward_model(APPO).get_default_config()` is
+    APPO's with `.conspec(…)`. Intrinsic rewards are computed for each piece of an episode that a
+    worker returns; the window of eqn 2 ends at its borders, so let `rollout_fragment_length` be the
+    length of an episode where that matters.
     """
     base_config = type(base.get_default_config())
     name = f"ConSpec{base.__name__}"

@@ -1,4 +1,6 @@
-"""The rollout worker: plays episodes, adds intrinsic rewards, keeps finished episodes for the learner."""
+"""The rollout worker: plays episodes, adds intrinsic rewards, keeps finished episodes for the
+learner.
+"""
 
 from __future__ import annotations
 
@@ -43,8 +45,8 @@ class Report:
 class EpisodeRunner(SingleAgentEnvRunner):
     """A single-agent runner for whole-episode batches and reward models.
 
-    The rewards of returned episodes are extrinsic + intrinsic. RLlib's episode metrics are computed from the untouched
-    originals, so that every return people see is the environment's own.
+    The rewards of returned episodes are extrinsic + intrinsic. RLlib's episode metrics are computed
+    from the untouched originals, so that every return people see is the environment's own.
     """
 
     @override(SingleAgentEnvRunner)
@@ -65,7 +67,8 @@ class EpisodeRunner(SingleAgentEnvRunner):
     def apply(self, func: Callable, *args: Any, **kwargs: Any) -> Any:
         """Run `func` on this worker; an exception is kept for the driver and raised.
 
-        RLlib's own version logs it, sleeps and exits, after which training goes on with nothing sampled.
+        RLlib's own version logs it, sleeps and exits, after which training goes on with nothing
+        sampled.
         """
         try:
             return func(self, *args, **kwargs)

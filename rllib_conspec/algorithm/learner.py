@@ -22,8 +22,9 @@ COMPONENT_REWARD_MODEL = "reward_model"
 class RewardModelLearner(TorchLearner):
     """A learner that owns a reward model as an attribute.
 
-    Not a second RLModule: runners drop modules that they do not act with, and optimizers registered with RLlib are zeroed by
-    every RL gradient. The model has an optimizer of its own and takes part in checkpoints as a component.
+    Not a second RLModule: runners drop modules that they do not act with, and optimizers registered
+    with RLlib are zeroed by every RL gradient. The model has an optimizer of its own and takes part
+    in checkpoints as a component.
     """
 
     reward_model = None

@@ -1,4 +1,6 @@
-"""PPO on batches of whole episodes, with the paper's hyperparameters: the backbone and the baseline."""
+"""PPO on batches of whole episodes, with the paper's hyperparameters: the backbone and the
+baseline.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,9 @@ class _EpisodePPO(PPO):
 
 
 class WholeEpisodePPO(RewardModelAlgorithm, _EpisodePPO):
-    """Plain PPO on the same workers, policies and batches as ConSpec: what ConSpec is compared with."""
+    """Plain PPO on the same workers, policies and batches as ConSpec: what ConSpec is compared
+    with.
+    """
 
     @classmethod
     @override(PPO)

@@ -1,8 +1,8 @@
 """The seam: all that the RLlib glue knows of a reward model such as ConSpec.
 
-A model has a learner's side, which learns from chosen episodes, and a worker's side, which pays intrinsic rewards with the
-snapshot that the learner's side broadcast last. Another model is another class with these methods; nothing in
-`rllib_conspec.algorithm` changes for it.
+A model has a learner's side, which learns from chosen episodes, and a worker's side, which pays
+intrinsic rewards with the snapshot that the learner's side broadcast last. Another model is another
+class with these methods; nothing in `rllib_conspec.algorithm` changes for it.
 """
 
 from __future__ import annotations

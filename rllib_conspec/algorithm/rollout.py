@@ -1,9 +1,9 @@
 """Whole episodes, played quickly: no connector pipeline and no per-step Python objects.
 
-RLlib's own loop builds a batch from lists and takes actions apart again at every step, which costs more than a small policy's
-forward pass. Here observations, recurrent states and actions stay arrays over all environments of the worker, and
-episodes are cut out of them at the end. Every episode that is started is finished and returned, so that short
-episodes are not favoured.
+RLlib's own loop builds a batch from lists and takes actions apart again at every step, which costs
+more than a small policy's forward pass. Here observations, recurrent states and actions stay arrays
+over all environments of the worker, and episodes are cut out of them at the end. Every episode that
+is started is finished and returned, so that short episodes are not favoured.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Player:
                 traces.append(_Trace(observations, inputs.cpu().numpy(), actions, rewards, infos))
                 observations = np.array(after)
                 t = len(traces)
-                # The step that resets an environment belongs to no episode; the next one begins after it.
+                # The step that resets an environment belongs to no episode.
                 began[fresh] = t
                 done = (terminated | truncated) & ~fresh
                 for e in np.flatnonzero(done & (number < count)):

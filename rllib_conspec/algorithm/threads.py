@@ -1,7 +1,8 @@
 """Threads for the ConSpec step.
 
-Ray gives a process one thread per CPU that it reserved, which is right for the many small products of an RL update. The ConSpec
-step is a few large products at a time when rollout workers wait: there it may use every core it is allowed to.
+Ray gives a process one thread per CPU that it reserved, which is right for the many small products
+of an RL update. The ConSpec step is a few large products at a time when rollout workers wait: there
+it may use every core it is allowed to.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
-
 
 # Below this many parameters the products are too small to share: threads would wait for each other.
 LARGE = 2_000_000

@@ -125,6 +125,7 @@ def _build_runner(
     """RLlib's plain runner: its returns are the environment's, without intrinsic rewards."""
     from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 
+    path = path.absolute()  # RLlib takes a relative path for a URI
     if not (path / POLICY).is_dir():
         raise UserError(f"{path}: only single-agent checkpoints can be evaluated.")
     config.num_env_runners = 0

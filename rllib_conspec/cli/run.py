@@ -155,7 +155,7 @@ def _run_one(entry: Plan, options: RunOptions, console: Console, interrupt: Inte
             checkpoint_config=_checkpoint_config(experiment.checkpoint_config),
             scheduler=pausing(create_scheduler(options.scheduler), interrupt),
             max_failures=experiment.max_failures,
-            restore=str(checkpoints.find(experiment.restore)) if experiment.restore else None,
+            restore=_restore_path(experiment),
             resume=True if entry.earlier else None,
             resume_config=_resume_config(experiment) if entry.earlier else None,
             trial_name_creator=_trial_name,
@@ -175,6 +175,10 @@ def _checkpoint_config(settings: dict[str, Any]) -> tune.CheckpointConfig:
     if settings.get("num_to_keep"):
         settings["num_to_keep"] = max(MIN_CHECKPOINTS, settings["num_to_keep"])
     return tune.CheckpointConfig(**settings)
+
+
+def _restore_path(experiment: Experiment) -> str | None:
+    return str(checkpoints.find(experiment.restore).absolute()) if experiment.restore else None
 
 
 def _resume_config(experiment: Experiment) -> ResumeConfig:

@@ -1,8 +1,9 @@
 """Encoders of single observations: `conv` (keys), `impala` (pixels), `mlp` (vectors).
 
-Each takes raw observations [N, *shape], uint8 pixels included, and returns features [N, dim]. Frames stay uint8 until
-here, so that memories, object store and network never carry floats of them. ConSpec and the policy use the
-same classes with parameters of their own (the paper keeps them apart to avoid interference).
+Each takes raw observations [N, *shape], uint8 pixels included, and returns features [N, dim].
+Frames stay uint8 until here, so that memories, object store and network never carry floats of them.
+ConSpec and the policy use the same classes with parameters of their own (the paper keeps them apart
+to avoid interference).
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ class Pixels(nn.Module):
 class ConvEncoder(nn.Module):
     """One 3×3 convolution of 32 channels and a linear layer (multi-key-to-door).
 
-    The images are 5×5: a convolution kernel spends its time on set-up and layout. Cut into patches they are one
-    matrix product, three times as fast on a CPU, and still uint8 while they are cut.
+    The images are 5×5: a convolution kernel spends its time on set-up and layout. Cut into patches
+    they are one matrix product, three times as fast on a CPU, and still uint8 while they are cut.
     """
 
     def __init__(self, shape: Sequence[int], dim: int) -> None:

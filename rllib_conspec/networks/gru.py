@@ -1,9 +1,10 @@
 """A GRU whose training on the CPU does not pay for an autograd node per step.
 
-`torch.nn.GRU` records about ten small operations for each step of a sequence on the CPU, and its backward pass adds up weight
-gradients step by step. Here the whole sequence is one autograd function: the forward loop is four operations and
-a product, the backward loop three and a product, and each weight gradient is one matrix product over all
-steps. Parameters and results are `torch.nn.GRU`'s; on a GPU its own (cuDNN) code is used.
+`torch.nn.GRU` records about ten small operations for each step of a sequence on the CPU, and its
+backward pass adds up weight gradients step by step. Here the whole sequence is one autograd
+function: the forward loop is four operations and a product, the backward loop three and a product,
+and each weight gradient is one matrix product over all steps. Parameters and results are
+`torch.nn.GRU`'s; on a GPU its own (cuDNN) code is used.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from torch.nn import functional as F
 
 
 class GRU(nn.GRU):
-    """One batch-first layer: [B, T, inputs], [B, units] → outputs [B, T, units], last state [B, units]."""
+    """One batch-first layer: [B, T, inputs], [B, units] → outputs [B, T, units], last state [B,
+    units].
+    """
 
     def __init__(self, inputs: int, units: int) -> None:
         super().__init__(inputs, units, batch_first=True)

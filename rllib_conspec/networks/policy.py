@@ -1,7 +1,7 @@
 """The policies: an encoder, an optional GRU, and heads for actions and value, as one RLModule.
 
-`model_config`: `encoder` (conv, impala, mlp), `encoder_dim`, `gru_dim` (0: no memory). Keys of the paper: conv 512 + GRU 512;
-pixels: impala 256; continuous control: mlp 64.
+`model_config`: `encoder` (conv, impala, mlp), `encoder_dim`, `gru_dim` (0: no memory). Keys of the
+paper: conv 512 + GRU 512; pixels: impala 256; continuous control: mlp 64.
 """
 
 from __future__ import annotations
@@ -85,4 +85,6 @@ def _action_outputs(space: spaces.Space) -> int:
         return int(space.n)
     if isinstance(space, spaces.Box):
         return 2 * int(space.shape[0])
-    raise ValueError(f"actions of type {type(space).__name__} are not supported; use Discrete or Box.")
+    raise ValueError(
+        f"actions of type {type(space).__name__} are not supported; use Discrete or Box."
+    )

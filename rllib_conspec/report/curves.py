@@ -1,6 +1,6 @@
 """Learning curves: median and quartiles over seeds, from the `result.json` of each run.
 
-    python -m rllib_conspec.report.curves OUT.png "ConSpec=results/keys2*" "PPO=results/keys2_ppo*"
+python -m rllib_conspec.report.curves OUT.png "ConSpec=results/keys2*" "PPO=results/keys2_ppo*"
 """
 
 from __future__ import annotations
@@ -69,9 +69,7 @@ def quartiles(curves: Sequence[Curve], points: int = 200) -> tuple[np.ndarray, .
     return (grid, *np.percentile(rows, [25, 50, 75], axis=0))
 
 
-def draw_curves(
-    groups: Mapping[str, Sequence[Curve]], path: str | Path, title: str = ""
-) -> Path:
+def draw_curves(groups: Mapping[str, Sequence[Curve]], path: str | Path, title: str = "") -> Path:
     """One line (median) and band (quartiles) per group."""
     figure, axis = plt.subplots(figsize=(6.4, 4))
     for label, curves in groups.items():

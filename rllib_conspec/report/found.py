@@ -1,6 +1,7 @@
 """What ConSpec found: for every prototype that met the criterion, the steps that it matches best.
 
-Everything comes from a checkpoint's own exemplars, so that no environment and no Ray is needed to look.
+Everything comes from a checkpoint's own exemplars, so that no environment and no Ray is needed to
+look.
 """
 
 from __future__ import annotations

@@ -36,7 +36,6 @@ from rllib_conspec.retrospection.success import (
     success_function,
 )
 
-
 # A separation up to this is none: the prototype sits on frames that every episode has.
 NOTHING = 0.1
 # Mean cosine of match times from which two prototypes are said to match the same steps.
@@ -246,10 +245,14 @@ class ConSpecLearner:
         if not won or not lost or not self.learning:
             return
         everyone = range(self.active)
-        gap = L.separation(
-            best_matches(self.model, everyone, won, self.options.top_k),
-            best_matches(self.model, everyone, lost[: 2 * len(won)], self.options.top_k),
-        ).cpu().numpy()
+        gap = (
+            L.separation(
+                best_matches(self.model, everyone, won, self.options.top_k),
+                best_matches(self.model, everyone, lost[: 2 * len(won)], self.options.top_k),
+            )
+            .cpu()
+            .numpy()
+        )
         before = self._unseen_separation[: self.active]
         blend = np.where(np.isnan(before), gap, 0.8 * before + 0.2 * gap)
         self._unseen_separation[: self.active] = blend
@@ -352,8 +355,7 @@ class ConSpecLearner:
         self.failures.extend(lost)
         self.unseen_successes, self.unseen_failures = list(unseen_won), list(unseen_lost)
         self.exemplars = {
-            i: Exemplars(s, f)
-            for i, s, f in zip(state["frozen"], own[::2], own[1::2], strict=True)
+            i: Exemplars(s, f) for i, s, f in zip(state["frozen"], own[::2], own[1::2], strict=True)
         }
         self.met, self.streak = state["met"].copy(), state["streak"].copy()
         self.idle = state["idle"].copy()

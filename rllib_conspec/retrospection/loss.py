@@ -1,7 +1,7 @@
 """The contrastive loss (eqn 1), its diversity terms, and the criterion for freezing.
 
-Shapes: s [H, K, T] scores of H prototypes in K episodes padded to T steps; mask [K, T] true on real steps. Padding never
-enters a maximum, a softmax or a mean.
+Shapes: s [H, K, T] scores of H prototypes in K episodes padded to T steps; mask [K, T] true on real
+steps. Padding never enters a maximum, a softmax or a mean.
 """
 
 from __future__ import annotations
@@ -70,9 +70,10 @@ def carries_gradient(
 ) -> Tensor:
     """Which scores the loss's gradient can flow through: [H, K, T] → bool [H, K, T].
 
-    Exactly the k best steps of an episode carry the first two terms (every step tied with the k-th is kept). With
-    `softmax_scale`, the diversity term counts too: steps whose softmax weight is below e^−NEGLIGIBLE of the largest are
-    left out. Such a step's weight, and with it its share of the gradient, is less than 1e−9 of the largest's.
+    Exactly the k best steps of an episode carry the first two terms (every step tied with the k-th
+    is kept). With `softmax_scale`, the diversity term counts too: steps whose softmax weight is
+    below e^−NEGLIGIBLE of the largest are left out. Such a step's weight, and with it its share of
+    the gradient, is less than 1e−9 of the largest's.
     """
     s = s.masked_fill(~mask, -torch.inf)
     kth = s.topk(min(top_k, s.shape[-1]), dim=-1).values[..., -1:]

@@ -1,8 +1,8 @@
 """Success and failure memories: whole episodes of raw observations, first in, first out.
 
-Episodes are immutable and shared by reference: an exemplar set of a frozen prototype costs a tuple of references, not a copy
-of frames. Each frame's digest is kept with its episode, so that equal frames are found without looking at
-pixels again and are encoded once per gradient step.
+Episodes are immutable and shared by reference: an exemplar set of a frozen prototype costs a tuple
+of references, not a copy of frames. Each frame's digest is kept with its episode, so that equal
+frames are found without looking at pixels again and are encoded once per gradient step.
 """
 
 from __future__ import annotations
@@ -134,10 +134,7 @@ class DistinctFrames:
         first = first[order]
         cuts = np.searchsorted(first, bounds)
         frames = np.concatenate(
-            [
-                e.frames[first[cuts[i] : cuts[i + 1]] - bounds[i]]
-                for i, e in enumerate(episodes)
-            ]
+            [e.frames[first[cuts[i] : cuts[i + 1]] - bounds[i]] for i, e in enumerate(episodes)]
         )
         index = {id(e): place[bounds[i] : bounds[i + 1]] for i, e in enumerate(episodes)}
         return cls(frames, index)

@@ -1,7 +1,8 @@
-"""Every option of ConSpec, once: its type, its default, what it means, and what values are possible.
+"""Every option of ConSpec, once: its type, its default, what it means, and what values are
+possible.
 
-The defaults are the paper's values for the multi-key-to-door tasks. Options that depart from the paper
-are named as such in their help text and default to the paper's behaviour.
+The defaults are the paper's values for the multi-key-to-door tasks. Options that depart from the
+paper are named as such in their help text and default to the paper's behaviour.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ class ConSpecOptions:
     )
     projection_relu: str = option(
         "between",
-        "where g_theta has its ReLU: between its layers (the paper) or after both (the authors' code)",
+        "where g_theta has its ReLU: between its layers (the paper) or after both (the authors' "
+        "code)",
         choices=("between", "both"),
     )
     projection: str = option(
@@ -78,8 +80,8 @@ class ConSpecOptions:
     diversity_coeff: float = option(0.2, "alpha, the weight of the diversity term", min=0.0)
     diversity_scaling: str = option(
         "mean",
-        "mean: alpha/H times D on S (the paper); sum: that once for every prototype's own successes, "
-        "so alpha in effect (the authors' code)",
+        "mean: alpha/H times D on S (the paper); sum: that once for every prototype's own "
+        "successes, so alpha in effect (the authors' code)",
         choices=("mean", "sum"),
     )
     diversity_moves: str = option(
@@ -133,8 +135,8 @@ class ConSpecOptions:
     )
     restart_after: int | None = option(
         None,
-        "gradient steps after which a live prototype that separates nothing starts anew from random "
-        "values (the paper: never)",
+        "gradient steps after which a live prototype that separates nothing starts anew from "
+        "random values (the paper: never)",
         min=1,
     )
     recruit: bool = option(False, "start with few prototypes and add one when all are met")
@@ -227,7 +229,8 @@ def _check_together(o: ConSpecOptions) -> None:
     """Refuse combinations that could never learn."""
     if o.memory_batch > o.memory_size:
         raise OptionError(
-            "memory_batch", f"is {o.memory_batch}, more than memory_size ({o.memory_size}) can hold."
+            "memory_batch",
+            f"is {o.memory_batch}, more than memory_size ({o.memory_size}) can hold.",
         )
     if o.failures_drawn > o.failures_kept:
         raise OptionError(

@@ -78,9 +78,7 @@ class Prototypes(nn.Module):
             frames = row.nonzero().squeeze(1)
             if len(frames):
                 which = (group_of == g).nonzero().squeeze(1)
-                s = s.index_put(
-                    (which[:, None], frames[None, :]), self.scores(z[frames], which)
-                )
+                s = s.index_put((which[:, None], frames[None, :]), self.scores(z[frames], which))
         return s
 
 

@@ -1,6 +1,7 @@
 """Intrinsic rewards from scores: the window form (eqn 2) and the potential form (eqn 3).
 
-Pure array functions. Scores s are [H, T]: H prototypes that pay, T steps of one episode; rewards are [T].
+Pure array functions. Scores s are [H, T]: H prototypes that pay, T steps of one episode; rewards
+are [T].
 """
 
 from __future__ import annotations

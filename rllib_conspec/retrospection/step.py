@@ -1,8 +1,9 @@
 """One evaluation of the ConSpec loss (eqn 1) with as little computation as the gradient needs.
 
-Two passes. The first scores every *different* frame once, without a graph. It shows which frames hold an episode's best match
-or a visible softmax weight; only these go through the second pass, with a graph. The loss is computed from all
-scores, so its value is exact; what the gradient leaves out is bounded in `loss.carries_gradient`.
+Two passes. The first scores every *different* frame once, without a graph. It shows which frames
+hold an episode's best match or a visible softmax weight; only these go through the second pass,
+with a graph. The loss is computed from all scores, so its value is exact; what the gradient leaves
+out is bounded in `loss.carries_gradient`.
 """
 
 from __future__ import annotations
@@ -53,10 +54,11 @@ def contrastive_loss(
     live: Contrast,
     frozen: Sequence[Contrast] = (),
 ) -> ContrastiveLoss:
-    """Eqn 1 over `active` prototypes: the live ones on the memories, frozen ones on their exemplars.
+    """Eqn 1 over `active` prototypes: the live ones on the memories, frozen ones on their
+    exemplars.
 
-    The diversity term is taken on the live successes (`diversity_scaling` mean) or once for every prototype on its own
-    successes (sum).
+    The diversity term is taken on the live successes (`diversity_scaling` mean) or once for every
+    prototype on its own successes (sum).
     """
     contrasts = [c for c in (live, *frozen) if c.prototypes]
     diverse = _diversity_sets(options, active, live, contrasts)
@@ -132,9 +134,7 @@ class _View:
     def __init__(self, model: Prototypes, contrasts: Sequence[Contrast]) -> None:
         self.model = model
         self.device = model.vectors.device
-        self.distinct = DistinctFrames.of(
-            e for c in contrasts for e in (*c.successes, *c.failures)
-        )
+        self.distinct = DistinctFrames.of(e for c in contrasts for e in (*c.successes, *c.failures))
         self.frames = torch.from_numpy(self.distinct.frames).to(self.device)
         self._padded: dict[int, tuple[Tensor, Tensor]] = {}
 

@@ -1,7 +1,7 @@
 """What counts as success, and which episodes of a batch enter the memories.
 
-A rollout worker sums an episode up in a few numbers; the choice is made from these summaries alone, so that frames travel only
-from the worker that made them to the learner that keeps them.
+A rollout worker sums an episode up in a few numbers; the choice is made from these summaries alone,
+so that frames travel only from the worker that made them to the learner that keeps them.
 """
 
 from __future__ import annotations
@@ -75,8 +75,9 @@ def choose(
 ) -> list[tuple[int, bool]]:
     """(position, success) of the episodes of a batch that the memories take, in batch order.
 
-    At most `max_new_successes` successes, so that S changes slowly, and as many failures as F holds: more would push each
-    other out at once. Where there are more failures than that, or success is relative, they are drawn at random.
+    At most `max_new_successes` successes, so that S changes slowly, and as many failures as F
+    holds: more would push each other out at once. Where there are more failures than that, or
+    success is relative, they are drawn at random.
     """
     success = judge(summaries, options)
     won, lost = np.flatnonzero(success), np.flatnonzero(~success)

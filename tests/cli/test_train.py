@@ -82,7 +82,7 @@ def test_two_experiments_a_grid_and_a_failing_trial(command, tmp_path):
 broken:
   run: PPO
   env: breaks:Breaks-v0
-  config: {num_env_runners: 0, train_batch_size_per_learner: 50, num_epochs: 1}
+  config: {num_env_runners: 0, train_batch_size_per_learner: 128, num_epochs: 1}
 sweep:
   run: PPO
   env: CartPole-v1
