@@ -58,7 +58,7 @@ def our_gradients(
 
 
 def trained(options: ConSpecOptions, won, lost, steps: int = 8) -> Prototypes:
-    """A model after a few steps: at the very first one all scores are alike and all frames count."""
+    """A model after a few steps: at first all scores are alike and every frame counts."""
     torch.manual_seed(0)
     model = Prototypes(options, SHAPE)
     optimizer = torch.optim.Adam(model.parameters(), lr=options.lr)

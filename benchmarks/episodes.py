@@ -9,7 +9,7 @@ from rllib_conspec.retrospection.memory import StoredEpisode
 
 
 def random_episodes(keys: int, count: int, seed: int = 0) -> list[StoredEpisode]:
-    """`count` whole episodes; the first half count as successes, as the step's cost does not care."""
+    """`count` whole episodes; the first half are called successes, which costs the same."""
     env = gym.make_vec(
         "rllib_conspec:MultiKeyToDoor-v0",
         num_envs=count,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -256,19 +257,29 @@ class _Watcher(tune.Callback):
         self.ended.add(trial.trial_id)
         self._progress.ended(trial.trial_id, "finished")
 
+    def on_trial_recover(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
+        self._report_error(trial, "failed and starts again from its last checkpoint")
+
     def on_trial_error(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
         self.ended.add(trial.trial_id)
         self._progress.ended(trial.trial_id, "failed")
-        error = trial.get_pickled_error()
-        self._progress.say(f"rllib: {_trial_name(trial)} failed: {error_line(error)}")
+        self._report_error(trial, "failed")
+
+    def _report_error(self, trial: Any, what: str) -> None:
+        text = Path(trial.error_file).read_text()
+        self._progress.say(f"rllib: {_trial_name(trial)} {what}: {error_line(text)}")
         if self._verbose > 1:
-            self._progress.say(str(error))
+            self._progress.say(text)
 
 
-def error_line(error: Exception | None) -> str:
-    """The last line of an exception: with Ray's, that is the original exception's own."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else repr(error)
+def error_line(text: str) -> str:
+    """The last line of a traceback that names an exception and says something.
+
+    RLlib raises bare exceptions from those of an environment: only the cause has a message.
+    """
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    named = [line for line in lines if re.match(r"[A-Za-z_][\w.]*(Error|Exception): \S", line)]
+    return (named or lines or ["unknown error"])[-1]
 
 
 def _summary(entry: Plan, say: Any) -> None:

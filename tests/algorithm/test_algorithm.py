@@ -115,9 +115,15 @@ def test_results_have_what_is_promised(built):
     assert result["training_iteration"] == 1
     assert result["num_env_steps_sampled_lifetime"] >= 8 * 50
     assert 0 <= result["env_runners"]["success_rate"] <= 1
-    assert {"successes", "failures", "frozen", "prototypes", "loss", "version", "separation"} <= set(
-        result["conspec"]
-    )
+    assert {
+        "successes",
+        "failures",
+        "frozen",
+        "prototypes",
+        "loss",
+        "version",
+        "separation",
+    } <= set(result["conspec"])
     assert set(result["conspec"]["separation"]) == {"0", "1", "2"}
     phases = {"sample", "score", "gather", "rl_update", "conspec_step", "broadcast", "iteration"}
     assert phases <= set(result["seconds"])
@@ -171,7 +177,17 @@ def test_evaluation_is_unpaid_and_stays_out_of_the_memories(built, own_workers):
 # --- seeds and checkpoints ----------------------------------------------------------------------
 
 # Words in the names of wall-clock times, process identities and counters that begin anew on purpose.
-VOLATILE = {"time", "timer", "timers", "timestamp", "seconds", "sec", "throughput", "date", "duration"}
+VOLATILE = {
+    "time",
+    "timer",
+    "timers",
+    "timestamp",
+    "seconds",
+    "sec",
+    "throughput",
+    "date",
+    "duration",
+}
 VOLATILE |= {"pid", "hostname", "ip", "perf", "restore", "trial", "config"}
 
 
@@ -253,9 +269,7 @@ def test_restored_in_a_new_process_it_continues_to_the_digit(built, tmp_path):
     address = ray.get_runtime_context().gcs_address
     env = os.environ | {"RAY_ADDRESS": address}
     arguments = [str(tmp_path / "checkpoint"), str(tmp_path / "out.json")]
-    subprocess.run(
-        [sys.executable, "-c", CONTINUE, *arguments], env=env, check=True, timeout=240
-    )
+    subprocess.run([sys.executable, "-c", CONTINUE, *arguments], env=env, check=True, timeout=240)
     found, version, continued, final = json.loads((tmp_path / "out.json").read_text())
 
     def plain(value):
@@ -379,6 +393,7 @@ def test_remote_workers_share_the_batch(pair):
 @pytest.mark.parametrize("form", ["window", "potential"])
 def test_remote_workers_pay_what_the_learner_would(pair, form):
     """Read off the rewards that the RL update gets; the task itself pays only on the last step."""
+
     def use_form(scorer):
         scorer.options = dataclasses.replace(scorer.options, intrinsic=form)
 

@@ -11,6 +11,7 @@ from ray.rllib.algorithms.dqn import DQN
 from ray.rllib.algorithms.impala import IMPALA
 from ray.rllib.algorithms.ppo import PPO
 from ray.rllib.algorithms.sac import SAC
+from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 from ray.tune.registry import get_trainable_cls
 from tiny import EAGER
 
@@ -62,9 +63,10 @@ def config_of(base, **conspec):
     """A few seconds' worth of training on classic control."""
     config = with_reward_model(base).get_default_config()
     config.environment("Pendulum-v1" if base is SAC else "CartPole-v1")
-    config.env_runners(num_env_runners=0, rollout_fragment_length=100)
-    config.reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=600)
+    config.env_runners(num_env_runners=0, rollout_fragment_length=100).learners(num_learners=0)
+    config.reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=500)
     config.training(train_batch_size_per_learner=100).debugging(seed=1)
+    config.rl_module(model_config=DefaultModelConfig(fcnet_hiddens=[16]))
     if base in (DQN, SAC):
         config.training(num_steps_sampled_before_learning_starts=200)
     options = EAGER | {"encoder": "mlp", "threshold": 0.0, "success": "tiny:good"} | conspec

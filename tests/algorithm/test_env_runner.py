@@ -188,9 +188,7 @@ def test_a_remote_worker_reports_references(ray_local):
     episodes = runner.sample()
     references = runner.take_report().episodes
     assert all(isinstance(r, ray.ObjectRef) for r in references)
-    np.testing.assert_array_equal(
-        ray.get(references[0]).frames, episodes[0].get_observations()[1:]
-    )
+    np.testing.assert_array_equal(ray.get(references[0]).frames, episodes[0].get_observations()[1:])
 
 
 def test_without_reward_model_rewards_are_the_environments():

@@ -11,6 +11,8 @@ from rllib_conspec.retrospection.success import sparse_success
 class SurpriseLearner:
     """Remembers mean frames; the mean over all of them is the snapshot."""
 
+    num_parameters = 0
+
     def __init__(self):
         self.means, self.steps = [], 0
 

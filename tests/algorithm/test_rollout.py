@@ -205,10 +205,7 @@ def test_a_seed_decides_everything(continuous):
 def test_without_a_seed_every_play_differs():
     one = player(clocks(3))
     assert not same(
-        *(
-            [e.get_actions() for e in one.play(8, explore=True, seed=None)]
-            for _ in range(2)
-        )
+        *([e.get_actions() for e in one.play(8, explore=True, seed=None)] for _ in range(2))
     )
 
 
@@ -243,11 +240,16 @@ def test_who_can_play():
     module = policy_for(env)
     assert can_play(env, module)
     assert not can_play(clocks(2, mode=AutoresetMode.SAME_STEP), module)
-    other = PPOConfig().environment(Clock).get_default_rl_module_spec().module_class(
-        observation_space=env.single_observation_space,
-        action_space=env.single_action_space,
-        model_config=DefaultModelConfig(),
-        catalog_class=PPOCatalog,
+    other = (
+        PPOConfig()
+        .environment(Clock)
+        .get_default_rl_module_spec()
+        .module_class(
+            observation_space=env.single_observation_space,
+            action_space=env.single_action_space,
+            model_config=DefaultModelConfig(),
+            catalog_class=PPOCatalog,
+        )
     )
     assert not can_play(env, other)
     grid = SyncVectorEnv([lambda: gym.make("FrozenLake-v1")])

@@ -105,6 +105,7 @@ def problems(draw) -> Problem:
         top_k=draw(st.sampled_from([1, 1, 2, 3, 20])),
         diversity=draw(st.sampled_from(["cosine", "entropy"])),
         diversity_scaling=draw(st.sampled_from(["mean", "sum"])),
+        diversity_moves=draw(st.sampled_from(["all", "live"])),
         diversity_coeff=draw(st.sampled_from([0.0, 0.2, 1.5])),
         softmax_scale=draw(st.sampled_from([1.0, 20.0, 100.0])),
         threshold=draw(st.sampled_from([0.01, 0.3, 0.6])),

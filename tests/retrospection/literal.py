@@ -119,10 +119,15 @@ def loss(
         failure = failure + sum(b.abs() for b in failure_best[i]) / len(lost)
 
     # mean: (α/H) Σ_{k∈S} D_k on the live successes. sum: the same once for every i on its S_i.
+    moved = [options.diversity_moves == "all" or i not in exemplars for i in range(active)]
     sets = [live[0]] if options.diversity_scaling == "mean" else [won for won, _ in own.values()]
     for successes in sets:
         for episode in successes:
-            p = [match_times(s[id(episode)][i], options.softmax_scale) for i in range(active)]
+            p = []
+            for i in range(active):
+                row = s[id(episode)][i]
+                row = row if moved[i] else [x.detach() for x in row]
+                p.append(match_times(row, options.softmax_scale))
             d = cosine_diversity(p) if options.diversity == "cosine" else entropy_diversity(p)
             diversity = diversity + options.diversity_coeff / active * d
     return Parts(success, failure, diversity, success_best, failure_best)

@@ -307,6 +307,28 @@ def test_exemplars_never_change():
     assert checksum(learner.successes) not in {s for s, _ in before.values()}
 
 
+@pytest.mark.parametrize("scaling", ["mean", "sum"])
+def test_live_prototypes_learn_from_the_memories_and_frozen_ones_from_their_exemplars(scaling):
+    learner = new_learner(recruit=True, recruit_start=1, diversity_scaling=scaling)
+    rng = np.random.default_rng(0)
+    while not learner.exemplars:
+        iterate(learner, rng, 1)
+        assert learner.version < 60
+    iterate(learner, rng, 1)
+    learner.add(marked_episodes(rng, 2, 3))
+    assert (learner.active, list(learner.exemplars)) == (2, [0])
+    expected = literal.loss(
+        copy.deepcopy(learner.model).double(),
+        learner.options,
+        2,
+        (tuple(learner.successes), tuple(learner.failures)),
+        {i: (e.successes, e.failures) for i, e in learner.exemplars.items()},
+    )
+    metrics = learner.step()
+    for name in ("success", "failure", "diversity"):
+        assert metrics[f"loss_{name}"] == pytest.approx(getattr(expected, name).item(), abs=1e-4)
+
+
 def test_frozen_prototypes_keep_training():
     learner, rng = new_learner(num_prototypes=1), np.random.default_rng(0)
     while not learner.exemplars:
@@ -338,6 +360,70 @@ def test_without_freezing_prototypes_pay_but_have_no_exemplars():
     assert learner.met.any()
     assert learner.exemplars == {}
     assert learner.snapshot().pays.tolist() == learner.met.tolist()
+
+
+def test_freeze_distinct_leaves_a_step_to_the_prototype_that_found_it_first():
+    """The task has one marker, and without diversity both prototypes go for it."""
+    values = {"num_prototypes": 2, "memory_size": 8, "memory_batch": 8, "diversity_coeff": 0.0}
+    values |= {"threshold": 0.6, "freeze_after": 10}
+    free, distinct = new_learner(**values), new_learner(**values, freeze_distinct=True)
+    for learner in (free, distinct):
+        iterate(learner, np.random.default_rng(0), 40)
+        assert (learner.streak >= 10).all()
+    assert free.met.tolist() == [True, True]
+    assert distinct.met.sum() == len(distinct.exemplars) == 1
+
+
+# --- restarting -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("values", [{}, {"projection": "shared"}, {"stop_gradient": True}], ids=str)
+def test_prototypes_that_separate_nothing_start_anew(values):
+    """Successes and failures are the same here, so no prototype can separate them."""
+    learner = new_learner(restart_after=5, **values)
+    rng, frames = np.random.default_rng(0), builders.frames(builders.options(), 6, 0)
+    for k in range(8):
+        learner.add([StoredEpisode.of(frames, k % 2 == 0)])
+    for _ in range(4):
+        learner.step()
+    assert learner.idle.tolist() == [4] * 3
+    before = weights(learner)
+    learner.step()
+    assert learner.idle.tolist() == [0] * 3
+    # A gradient step moves a weight by about the learning rate, a new draw by far more.
+    own = {"vectors"} if values.get("projection") else {"vectors", "layer1", "layer2"}
+    for name, after in weights(learner).items():
+        moved = float((after - before[name]).abs().max())
+        assert (moved > 10 * learner.options.lr) == (name in own), name
+    for parameter in (learner.model.vectors, learner.model.layer1):
+        name = "vectors" if parameter is learner.model.vectors else "layer1"
+        if parameter in learner.optimizer.state and name in own:
+            assert (learner.optimizer.state[parameter]["exp_avg"] == 0).all()
+    iterate(learner, rng, 1)
+
+
+def test_prototypes_that_met_the_criterion_are_never_restarted():
+    learner, rng = new_learner(restart_after=2), np.random.default_rng(0)
+    while not learner.met.any():
+        iterate(learner, rng, 1)
+        assert learner.version < 60
+    first = int(np.flatnonzero(learner.met)[0])
+    learner.idle[first] = 1000
+    before = weights(learner)["vectors"][first]
+    iterate(learner, rng, 1)
+    moved = (weights(learner)["vectors"][first] - before).abs().max()
+    assert float(moved) < 10 * learner.options.lr
+
+
+def test_without_the_option_nothing_is_restarted():
+    learner = new_learner()
+    frames = builders.frames(builders.options(), 6, 0)
+    for k in range(8):
+        learner.add([StoredEpisode.of(frames, k % 2 == 0)])
+    before = weights(learner)["vectors"]
+    for _ in range(12):
+        learner.step()
+    assert float((weights(learner)["vectors"] - before).abs().max()) < 14 * learner.options.lr
 
 
 # --- recruiting -------------------------------------------------------------------------------
@@ -413,9 +499,10 @@ def test_the_unseen_criterion_is_judged_on_held_out_episodes_alone():
         if not learner.learning:
             continue
         held = learner.unseen_successes, learner.unseen_failures
-        won, lost = (best_matches(learner.model, range(3), e, 1).mean(dim=1) for e in held)
+        won, lost = (best_matches(learner.model, range(3), e, 1) for e in held)
         for i in range(3):
-            reached = float(won[i] - lost[i]) > 0.15 and float(won[i]) > 0.3
+            # Every held-out success must have a match, not only their mean.
+            reached = float(won[i].mean() - lost[i].mean()) > 0.15 and float(won[i].min()) > 0.3
             streak[i] = streak[i] + 1 if reached else 0
             grown += reached
         assert learner.streak.tolist() == streak
@@ -572,6 +659,7 @@ STATES = {
     "plain": {"memory_batch": 2},
     "unseen": {"memory_batch": 2, "criterion": "unseen", "unseen_successes": 2},
     "recruit": {"recruit": True, "recruit_start": 1, "num_prototypes": 4},
+    "restart": {"restart_after": 3, "freeze_distinct": True},
     "stop_gradient": {"stop_gradient": True, "weight_decay": 1e-3},
 }
 

@@ -57,6 +57,16 @@ def test_match_times_and_both_diversities(scores, scale):
         )
 
 
+@given(padded_scores())
+@settings(builders.examples)
+def test_overlap_is_the_cosine_of_every_pair(scores):
+    s, mask = scores
+    p = L.match_times(s, mask, 20.0)
+    for k in range(s.shape[1]):
+        expected = [[literal.cosine(a, b).item() for b in p[:, k]] for a in p[:, k]]
+        np.testing.assert_allclose(L.overlap(p)[k], expected, atol=1e-9)
+
+
 @pytest.mark.parametrize("precision", [torch.float32, torch.float64])
 @pytest.mark.parametrize("diversity", sorted(L.DIVERSITY))
 def test_diversity_has_a_finite_gradient_where_a_step_weighs_nothing(diversity, precision):

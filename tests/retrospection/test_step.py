@@ -10,7 +10,7 @@ from hypothesis import given, settings
 
 from rllib_conspec.retrospection import loss as L
 from rllib_conspec.retrospection.memory import StoredEpisode
-from rllib_conspec.retrospection.step import Contrast, best_matches, contrastive_loss
+from rllib_conspec.retrospection.step import Contrast, best_matches, contrastive_loss, overlaps
 
 
 def evaluate(model, o, active, live, exemplars):
@@ -131,6 +131,19 @@ def test_best_matches_are_the_formula():
             literal.best_match(literal.episode_scores(model, o, e)[i], o.top_k) for e in kept
         ]
         np.testing.assert_allclose(row, [b.item() for b in expected], atol=1e-12)
+
+
+def test_overlaps_are_means_over_episodes():
+    o = builders.options(num_prototypes=3)
+    model = builders.model(o)
+    kept = builders.episodes(o, [2, 5, 3], True, 1)
+    found = overlaps(model, [2, 0], kept, softmax_scale=5.0)
+    total = 0.0
+    for episode in kept:
+        s = literal.episode_scores(model, o, episode)
+        p = [torch.stack(literal.match_times(s[i], 5.0)) for i in (2, 0)]
+        total += literal.cosine(*p).item()
+    np.testing.assert_allclose(found, [[1, total / 3], [total / 3, 1]], atol=1e-9)
 
 
 # --- only what carries gradient is computed with a graph ------------------------------------------
