@@ -113,7 +113,7 @@ class RewardModelAlgorithm(Algorithm):
         self._log_nested((self._reward_model.name,), metrics)
 
     def _broadcast(self) -> None:
-        """Give every rollout worker the learner's newest snapshot, once through the object store."""
+        """Give every rollout worker the newest snapshot, put into the object store once."""
         snapshot = _values(
             self.learner_group.foreach_learner(lambda learner: learner.reward_snapshot())
         )[0]

@@ -1,4 +1,4 @@
-"""ConSpec on PPO, the paper's main system, and `with_reward_model` for any other RLlib algorithm."""
+"""ConSpec on PPO, the paper's main system, and `with_reward_model` for other algorithms."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ class RewardModelLearner(TorchLearner):
 
 
 def _fetch(episodes: Sequence[Any]) -> list[Any]:
-    """The episodes behind references; one whose worker died before it could be fetched is left out."""
+    """The episodes behind references, without those whose worker died before they were fetched."""
     found = []
     for episode, success in episodes:
         if isinstance(episode, ray.ObjectRef):

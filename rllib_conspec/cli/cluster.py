@@ -13,6 +13,8 @@ from rllib_conspec.errors import UserError
 # One thread per process: with more, a learner update is 4 times slower on 2 cores.
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 SETTINGS = {
+    # Threads that wait must not spin: rollout workers need the cores.
+    "OMP_WAIT_POLICY": "PASSIVE",
     **dict.fromkeys(THREADS, "1"),
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",

@@ -302,8 +302,21 @@ def _summary(entry: Plan, say: Any) -> None:
             path = shlex.quote(_short(trial.checkpoint.path))
             say(f"  checkpoint  {path}")
             say(f"  evaluate    rllib evaluate {path} --episodes 50")
+            for line in _prototypes(Path(trial.checkpoint.path)):
+                say(f"  {line}")
     path = shlex.quote(_short(entry.storage / entry.directory))
     say(f"Results: {path}  (curves: tensorboard --logdir {path})")
+
+
+def _prototypes(checkpoint: Path) -> list[str]:
+    """The critical steps that ConSpec found; their picture is written beside the checkpoint."""
+    if not checkpoint.is_dir():  # in a bucket
+        return []
+    from rllib_conspec.report.summary import describe_prototypes
+
+    lines, picture = describe_prototypes(checkpoint, checkpoint.parent)
+    shown = [f"picture     {shlex.quote(_short(picture))}"] if picture else []
+    return [f"found       {line}" for line in lines] + shown
 
 
 def _short(path: str | Path) -> str:

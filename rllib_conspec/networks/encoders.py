@@ -23,7 +23,7 @@ def orthogonal(layer: nn.Linear | nn.Conv2d, gain: float = math.sqrt(2)) -> nn.L
 
 
 class Pixels(nn.Module):
-    """[N, height, width, channels] uint8 or float in 0..255 → [N, channels, height, width] in 0..1."""
+    """[N, height, width, channels] in 0..255 → [N, channels, height, width] in 0..1."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -41,7 +41,7 @@ class GRU(nn.GRU):
 
 
 def _step(inputs: Tensor, h: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, ...]:
-    """Gates r and z [B, 2U], hidden part of the candidate [B, U], candidate n [B, U], next state."""
+    """Gates r, z [B, 2U], hidden part of the candidate, candidate n, next state (each [B, U])."""
     units = h.shape[-1]
     hidden = torch.addmm(bias, h, weight.T)
     gates = torch.add(inputs[:, : 2 * units], hidden[:, : 2 * units]).sigmoid_()
@@ -50,7 +50,7 @@ def _step(inputs: Tensor, h: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tens
 
 
 class _Sequence(torch.autograd.Function):
-    """All steps: inputs [T, B, 3U] (already multiplied by their weights), h0 [B, U] → h [T, B, U]."""
+    """All steps: inputs [T, B, 3U], already times their weights, h0 [B, U] → h [T, B, U]."""
 
     @staticmethod
     def forward(ctx: Any, inputs: Tensor, h0: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

@@ -63,7 +63,7 @@ class EpisodePolicy(TorchRLModule, ValueFunctionAPI):
         return self.value(embeddings).squeeze(-1)
 
     def act(self, observations: Tensor, state: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """One step of many episodes: [B, *shape], [B, gru_dim] → action inputs [B, …], next state."""
+        """One step of many episodes: [B, *shape], [B, gru_dim] → action inputs, next state."""
         z = self.encoder(observations)
         if self.gru is None:
             return self.actor(z), None

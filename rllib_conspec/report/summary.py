@@ -1,4 +1,4 @@
-"""At the end of a run: the critical steps found, in words and as a picture beside the checkpoint."""
+"""At the end of a run: the critical steps found, in words and as a picture."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from rllib_conspec.report.found import find, load_learner
 PICTURE = "prototypes.png"
 
 
-def describe_prototypes(checkpoint: str | Path, directory: str | Path) -> list[str]:
-    """Lines that say what the prototypes found; their picture is written into `directory`.
+def describe_prototypes(
+    checkpoint: str | Path, directory: str | Path
+) -> tuple[list[str], Path | None]:
+    """Lines that say what the prototypes found, and their picture, written into `directory`.
 
-    Empty when the run had no ConSpec.
+    Nothing when the run had no ConSpec.
     """
     try:
         learner = load_learner(checkpoint)
     except UserError:
-        return []
+        return [], None
     found = find(learner)
     if not found:
-        return ["no prototype has met the criterion yet: no critical step found"]
+        return ["no critical step yet: no prototype has met the criterion"], None
     from rllib_conspec.report.prototypes import draw_prototypes
 
-    picture = draw_prototypes(found, Path(directory) / PICTURE)
-    return [*(str(f) for f in found), f"picture: {picture}"]
+    return [str(f) for f in found], draw_prototypes(found, Path(directory) / PICTURE)

@@ -44,7 +44,7 @@ SAME = 0.5
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What a rollout worker needs to compute intrinsic rewards: the prototypes that pay, no others."""
+    """What a rollout worker needs to compute intrinsic rewards: only the prototypes that pay."""
 
     version: int  # iterations of the learner so far
     weights: dict[str, np.ndarray]  # empty when no prototype pays yet
@@ -225,7 +225,7 @@ class ConSpecLearner:
         }
 
     def _judge_on_unseen(self) -> None:
-        """Count prototypes that separate the held-out episodes; all steps of the iteration count."""
+        """Judge the prototypes on held-out episodes; an iteration counts all of its steps."""
         o = self.options
         if len(self.unseen_successes) < o.unseen_successes or not self.unseen_failures:
             return
@@ -241,7 +241,7 @@ class ConSpecLearner:
         self._unseen_separation[: self.active] = gap
 
     def _note_unseen(self, won: Sequence[StoredEpisode], lost: Sequence[StoredEpisode]) -> None:
-        """Record how well new episodes are separated before they are learned from (a metric only)."""
+        """Record how well new episodes are separated before they are learned from."""
         if not won or not lost or not self.learning:
             return
         everyone = range(self.active)

@@ -22,7 +22,7 @@ def option(default: Any, help: str, *, choices: tuple | None = None, **limits: f
 
 @dataclass(frozen=True)
 class ConSpecOptions:
-    """The options of ConSpec. Build one with `ConSpecOptions.from_dict`, which checks every value."""
+    """The options of ConSpec, every value checked when one is built."""
 
     # --- prototypes and encoder ---------------------------------------------------------------
     num_prototypes: int = option(8, "H, the number of prototypes", min=1)

@@ -21,7 +21,7 @@ def thresholded(s: np.ndarray, threshold: float) -> np.ndarray:
 def window_reward(
     s: np.ndarray, *, scale: float, threshold: float, window: int, remove_repeats: bool
 ) -> np.ndarray:
-    """Eqn 2: each prototype pays where its ŝ is the maximum of the `window` steps on either side."""
+    """Eqn 2: a prototype pays where its ŝ is the maximum of `window` steps on either side."""
     paid = thresholded(s, threshold)
     # Beyond the episode's ends there is nothing, which is never above a score of 0 or more.
     peak = maximum_filter1d(paid, 2 * window + 1, axis=-1, mode="constant", cval=0.0)

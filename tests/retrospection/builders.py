@@ -106,7 +106,7 @@ def problems(draw) -> Problem:
         diversity=draw(st.sampled_from(["cosine", "entropy"])),
         diversity_scaling=draw(st.sampled_from(["mean", "sum"])),
         diversity_moves=draw(st.sampled_from(["all", "live"])),
-        diversity_coeff=draw(st.sampled_from([0.0, 0.2, 1.5])),
+        diversity_coeff=draw(st.sampled_from([0.0, 0.2, 0.4])),
         softmax_scale=draw(st.sampled_from([1.0, 20.0, 100.0])),
         threshold=draw(st.sampled_from([0.01, 0.3, 0.6])),
         stop_gradient=draw(st.booleans()),
