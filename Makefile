@@ -13,12 +13,12 @@ INSTALLED := $(VENV)/.installed
 WARM := ray.rllib.algorithms.ppo, ray.tune, torch._dynamo, gymnasium, ale_py, mujoco, wandb, \
   tensorboard, matplotlib.pyplot, rliable.library, click, rich.live, pytest, hypothesis
 
-.PHONY: help install train test lint bench clean
+.PHONY: help install train quickstart test lint bench clean
 
 help: ## list the targets
 	@while IFS= read -r line; do \
 	  if [[ $$line =~ ^([a-z]+):.*\#\#\ (.*) ]]; then \
-	    printf '  make %-9s %s\n' "$${BASH_REMATCH[1]}" "$${BASH_REMATCH[2]}"; fi; \
+	    printf '  make %-11s %s\n' "$${BASH_REMATCH[1]}" "$${BASH_REMATCH[2]}"; fi; \
 	done < Makefile
 
 install: $(INSTALLED) ## make .venv and install everything into it
@@ -51,6 +51,9 @@ $(INSTALLED): requirements.txt pyproject.toml
 train: install ## run an experiment; FILE=tuned_examples/keys2.yaml chooses it, ARGS="..." adds flags
 	@$(VENV)/bin/rllib train -f $(FILE) $(ARGS)
 
+quickstart: install ## learn the 1-key task in a few minutes and show the critical steps found
+	@$(VENV)/bin/rllib train -f tuned_examples/cpu/keys1.yaml --experiment-name quickstart $(ARGS)
+
 test: lint ## lint, then all tests; ARGS="tests/cli -x" narrows them
 	@$(VENV)/bin/python -m pytest $(ARGS)
 
@@ -58,9 +61,9 @@ lint: install ## ruff: rules and formatting
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
 
-bench: install ## run every script in benchmarks/
-	@shopt -s nullglob; for script in benchmarks/*.py; do \
-	  echo "== $$script"; $(VENV)/bin/python "$$script"; \
+bench: install ## run the benchmarks (half an hour)
+	@for name in conspec_step overhead iteration memory; do \
+	  echo "== benchmarks/$$name.py"; $(VENV)/bin/python benchmarks/$$name.py; \
 	done
 
 clean: ## remove .venv and caches; results stay

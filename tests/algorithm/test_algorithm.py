@@ -1,4 +1,4 @@
-"""Training as a whole: what is learned from, what is shown, what a checkpoint holds, and what happens when things break."""
+"""Training as a whole: what is learned from and shown, what checkpoints hold, what breaks it."""
 
 import copy
 import dataclasses
@@ -134,12 +134,11 @@ def test_results_have_what_is_promised(built):
 def test_metrics_are_of_the_iteration_alone(built):
     """Success rate and intrinsic return are not smoothed over earlier iterations."""
     algo = built(keys_config())
+    reports, original = [], algo._log_episodes
+    algo._log_episodes = lambda new: (reports.append(new), original(new))
     for _ in range(3):
-        reports, original = [], algo._log_episodes
-        algo._log_episodes = lambda r, o=original: (reports.extend(r), o(r))
         result = algo.train()
-        algo._log_episodes = original
-        paid = [x for r in reports for x in r.intrinsic_returns]
+        paid = [x for report in reports[-1] for x in report.intrinsic_returns]
         assert result["env_runners"]["intrinsic_return_mean"] == pytest.approx(np.mean(paid))
         assert result["env_runners"]["success_rate"] == 2 / 8  # top_k of 2
         assert result["conspec"]["version"] == result["training_iteration"]
@@ -176,7 +175,7 @@ def test_evaluation_is_unpaid_and_stays_out_of_the_memories(built, own_workers):
 
 # --- seeds and checkpoints ----------------------------------------------------------------------
 
-# Words in the names of wall-clock times, process identities and counters that begin anew on purpose.
+# Words in the names of times, of process identities and of counters that begin anew on purpose.
 VOLATILE = {
     "time",
     "timer",
@@ -427,7 +426,7 @@ def test_snapshots_are_broadcast_every_iteration(pair):
 
 
 def test_a_worker_killed_in_mid_iteration(pair):
-    """Training goes on, memories keep everything, and the new worker pays with the right snapshot."""
+    """Training goes on, memories keep everything, the new worker pays with the right snapshot."""
     make_prototypes_pay(pair)
     result = pair.train()
     before, steps = memories(pair), result["num_env_steps_sampled_lifetime"]

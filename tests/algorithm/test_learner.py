@@ -64,7 +64,7 @@ def test_every_episode_is_seen_once_per_epoch(built):
 
 
 def test_minibatches_hold_whole_episodes_of_any_length(built):
-    """Lengths 1 to 20: still `per_minibatch` episodes in a gradient step, each complete and masked."""
+    """Lengths 1 to 20: `per_minibatch` episodes in a gradient step, each complete and masked."""
     algo = built(clock_config(WholeEpisodePPOConfig).training(num_epochs=3))
     seen = minibatches_of_one_iteration(algo)
     assert len(seen) == 3 * 8 // 2
@@ -85,7 +85,7 @@ def test_gradient_steps_without_memory(built):
 
 
 def test_first_ratio_is_one(built):
-    """What workers store is what the learner computes: nothing is clipped before the first update."""
+    """What workers store is what the learner computes: nothing to clip before the first update."""
     algo = built(plain_config().episodes(per_minibatch=8).training(num_epochs=1, lr=0.0))
     learner = algo.learner_group._learner
     differences, original = [], learner.compute_losses

@@ -26,7 +26,7 @@ class Recall(gym.Env):
 
 
 class Aim(gym.Env):
-    """One continuous number, rewarded by how near it comes to what is seen. Lasts one to four steps."""
+    """A number, rewarded by how near it comes to what is seen. Lasts one to four steps."""
 
     def __init__(self, config=None):
         self.observation_space = gym.spaces.Box(-1.0, 1.0, (1,), np.float32)

@@ -43,7 +43,7 @@ def play(env, count, *, seed=0, explore=True, **kwargs):
 
 
 def started(env):
-    """All episodes that the environments began, in that order: by vector step, then by environment."""
+    """All episodes that were begun, in that order: by vector step, then by environment."""
     logs = [(e["start"], i, e) for i, sub in enumerate(env.envs) for e in sub.unwrapped.log]
     return [entry for _, _, entry in sorted(logs, key=lambda x: x[:2])]
 
@@ -66,7 +66,7 @@ def test_episodes_are_the_first_ones_started_exactly_as_they_happened(count, cop
 
 
 def test_lengths_are_those_of_the_environment_not_biased_to_short():
-    """Half of all episodes are long. Stopping at the first finishers would return almost none of them."""
+    """Half of all episodes are long. The first finishers are almost all short."""
     env = clocks(4, lengths=(1, 30))
     one = player(env, gru_dim=0)
     # Environment i gets seed + i: far apart, or the same episodes come again and again.
@@ -79,7 +79,7 @@ def test_lengths_are_those_of_the_environment_not_biased_to_short():
 @pytest.mark.parametrize("continuous", [False, True])
 @pytest.mark.parametrize("gru_dim", [0, 8])
 def test_stored_inputs_are_the_training_pass_over_the_whole_episode(gru_dim, continuous):
-    """Memory starts from zero in every episode, also in those that follow another in the same place."""
+    """Memory starts from zero in every episode, also in those that follow another one."""
     env = clocks(3, continuous=continuous)
     one = player(env, gru_dim=gru_dim)
     episodes = one.play(12, explore=True, seed=3)
@@ -116,7 +116,7 @@ def test_memory_is_used_within_an_episode():
 
 
 def test_actions_follow_the_policy():
-    """Over many steps each action comes as often as the policy says, and greedy takes the best one."""
+    """Each action comes as often as the policy says, and greedy takes the best one."""
     env = clocks(4, lengths=(20,))
     one = player(env, gru_dim=0)
     with torch.no_grad():
@@ -192,7 +192,7 @@ def same(a, b):
 
 @pytest.mark.parametrize("continuous", [False, True])
 def test_a_seed_decides_everything(continuous):
-    """Also for a player in the middle of its life: seeds depend on where training stands, nothing else."""
+    """Also for a player in the middle of its life: what it played before does not matter."""
     env = clocks(3, continuous=continuous)
     one = player(env)
     first, other, again = (signature(one.play(6, explore=True, seed=s)) for s in (5, 6, 5))

@@ -9,7 +9,7 @@ from rllib_conspec import ConSpecConfig, WholeEpisodePPOConfig
 
 KEYS = "rllib_conspec:MultiKeyToDoor-v0"
 MODEL = {"encoder": "conv", "encoder_dim": 8, "gru_dim": 8}
-# Learns from the first batch on, and some prototype meets this low criterion within a few iterations.
+# Learns from the first batch on; some prototype meets this low criterion within a few iterations.
 EAGER = {
     "num_prototypes": 3,
     "encoder_dim": 8,
@@ -69,8 +69,8 @@ def make_prototypes_pay(algo):
 class Clock(gym.Env):
     """Counts steps until a random end; keeps a log of all that happened, to compare with.
 
-    Observations: number of the episode since the last seed, step, length of the episode, and the last action's first number.
-    Episodes of odd length are truncated, others terminated.
+    Observations: number of the episode since the last seed, step, length of the episode, and the
+    last action's first number. Episodes of odd length are truncated, others terminated.
     """
 
     def __init__(self, config=None, *, lengths=(1, 2, 3, 20), continuous=False, nested_info=False):

@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,12 @@ from click.testing import CliRunner
 from rllib_conspec.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
-CART = """\
+# One file: an experiment whose environment breaks, then a sweep of two trials.
+SWEEP = """\
+broken:
+  run: PPO
+  env: breaks:Breaks-v0
+  config: {num_env_runners: 0, train_batch_size_per_learner: 128, num_epochs: 1}
 cart:
   run: PPO
   env: CartPole-v1
@@ -22,7 +28,25 @@ cart:
     num_env_runners: 0
     train_batch_size_per_learner: 200
     num_epochs: 1
+    lr: {grid_search: [0.001, 0.0001]}
     seed: 0
+"""
+BREAKS = """\
+import gymnasium as gym
+
+
+class Breaks(gym.Env):
+    observation_space = gym.spaces.Box(-1, 1, (2,))
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        raise RuntimeError("the floor is lava")
+
+
+gym.register("Breaks-v0", Breaks)
 """
 
 
@@ -103,18 +127,30 @@ def command(tmp_path):
             one.process.wait()
 
 
+@dataclass
+class Sweep:
+    """A finished run of SWEEP. Its files are shared by all tests: read only."""
+
+    results: Path
+    trial: Path  # of PPO on CartPole, with three checkpoints
+    code: int
+    output: str
+
+
 @pytest.fixture(scope="session")
-def cart_run(tmp_path_factory):
-    """A finished run of PPO on CartPole: (directory with results/, its output). Read only."""
-    directory = tmp_path_factory.mktemp("cart")
-    (directory / "cart.yaml").write_text(CART)
-    code, output = Command("train", "-f", "cart.yaml", cwd=directory).finish()
-    assert code == 0, output
-    return directory, output
+def sweep(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("sweep")
+    (directory / "sweep.yaml").write_text(SWEEP)
+    (directory / "breaks.py").write_text(BREAKS)
+    results = directory / "results"
+    (results / "broken").mkdir(parents=True)
+    (results / "broken" / "mine.txt").write_text("keep")
+    flags = ["--ray-num-cpus", "2"]
+    code, output = Command("train", "-f", "sweep.yaml", *flags, cwd=directory).finish()
+    return Sweep(results, results / "cart" / "trial_0_lr=0.0010", code, output)
 
 
 @pytest.fixture
-def checkpoint(cart_run, tmp_path):
+def checkpoint(sweep, tmp_path):
     """A copy of a CartPole checkpoint, to spoil as a test likes."""
-    source = cart_run[0] / "results" / "cart" / "trial_0" / "checkpoint_000002"
-    return Path(shutil.copytree(source, tmp_path / "checkpoint_000002"))
+    return Path(shutil.copytree(sweep.trial / "checkpoint_000002", tmp_path / "checkpoint_000002"))

@@ -11,12 +11,11 @@ STATE = "learner_group/learner/state.pkl"
 WEIGHTS = "learner_group/learner/rl_module/default_policy/module_state.pkl"
 
 
-def test_the_newest_whole_checkpoint_of_a_directory_is_found(cart_run):
-    experiment = cart_run[0] / "results" / "cart"
-    newest = experiment / "trial_0" / "checkpoint_000002"
+def test_the_newest_whole_checkpoint_of_a_directory_is_found(sweep):
+    newest = sweep.trial / "checkpoint_000002"
     assert checkpoints.find(newest) == newest
-    assert checkpoints.find(experiment / "trial_0") == newest
-    assert checkpoints.find(experiment) == newest
+    assert checkpoints.find(sweep.trial) == newest
+    assert checkpoints.find(sweep.trial.parent).name == "checkpoint_000002"
     assert checkpoints.problem(newest) is None
 
 

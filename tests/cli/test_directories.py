@@ -13,8 +13,8 @@ def test_a_directory_with_results_is_never_reused(tmp_path):
     )
 
 
-def test_the_latest_run_of_exactly_that_name_is_found(cart_run, tmp_path):
-    storage = cart_run[0] / "results"
+def test_the_latest_run_of_exactly_that_name_is_found(sweep, tmp_path):
+    storage = sweep.results
     found = directories.latest(storage, "cart")
     assert found.path == storage / "cart"
     assert found.finished

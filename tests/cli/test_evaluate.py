@@ -17,8 +17,8 @@ def test_the_summary_has_quartiles_and_the_success_rate():
     assert not any(line.startswith("success") for line in summary(played))
 
 
-def test_a_run_directory_is_evaluated_and_written_to_a_file(rllib, cart_run, tmp_path):
-    result = rllib("evaluate", cart_run[0] / "results" / "cart", "--episodes", 4, "--out", "o.json")
+def test_a_run_directory_is_evaluated_and_written_to_a_file(rllib, sweep, tmp_path):
+    result = rllib("evaluate", sweep.results / "cart", "--episodes", 4, "--out", "o.json")
     assert result.exit_code == 0, result.output
     assert "checkpoint_000002: CartPole-v1, greedy actions" in result.stdout
     written = json.loads((tmp_path / "o.json").read_text())

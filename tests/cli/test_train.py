@@ -28,19 +28,34 @@ def iterations(file):
         return [int(row["training_iteration"]) for row in csv.DictReader(stream)]
 
 
-def test_a_run_leaves_results_and_says_what_to_do_next(cart_run):
-    directory, output = cart_run
-    lines = output.splitlines()
-    assert lines[0] == "Checking cart, then starting Ray …"
-    assert [line.split("  ")[1] for line in lines[1:4]] == [f"iteration {i}/3" for i in (1, 2, 3)]
-    assert all("return " in line and "steps/s " in line for line in lines[1:4])
-    trial = directory / "results" / "cart" / "trial_0"
-    assert iterations(trial / "progress.csv") == [1, 2, 3]
-    assert (trial / "result.json").exists() and any(trial.glob("events.out.tfevents*"))
-    checkpoint = "results/cart/trial_0/checkpoint_000002"
-    assert f"rllib evaluate {checkpoint} --episodes 50" in output
-    assert "Results: results/cart " in output
-    assert len(lines) < 12, "Ray's own chatter"
+def test_a_run_leaves_results_and_says_what_to_do_next(sweep):
+    lines = sweep.output.splitlines()
+    assert lines[0] == "Checking broken, cart, then starting Ray …"
+    for trial in ("trial_0_lr=0.0010", "trial_1_lr=0.0001"):
+        shown = [line.split("  ")[1:] for line in lines if line.startswith(f"cart/{trial}  ")]
+        assert [cells[0] for cells in shown] == ["iteration 1/3", "iteration 2/3", "iteration 3/3"]
+        assert all(re.search(r"return \S+ steps/s \S+", " ".join(cells)) for cells in shown)
+        directory = sweep.results / "cart" / trial
+        assert iterations(directory / "progress.csv") == [1, 2, 3]
+        assert (directory / "result.json").exists()
+        assert any(directory.glob("events.out.tfevents*"))
+        assert f"cart/{trial}: 3 iterations in " in sweep.output
+        newest = f"results/cart/{trial}/checkpoint_000002"
+        assert f"rllib evaluate {newest} --episodes 50" in sweep.output
+    assert "Results: results/cart " in sweep.output
+    assert len(lines) < 22, "Ray's own chatter"
+
+
+def test_a_trial_that_fails_is_reported_by_its_own_error(sweep):
+    assert sweep.code == 1
+    assert "rllib: trial_0 failed: RuntimeError: the floor is lava" in sweep.output
+    assert "Traceback" not in sweep.output
+
+
+def test_a_directory_that_exists_is_left_alone(sweep):
+    assert [path.name for path in (sweep.results / "broken").iterdir()] == ["mine.txt"]
+    (fresh,) = sweep.results.glob("broken_*")
+    assert (fresh / "trial_0" / "error.txt").exists()
 
 
 def test_interrupt_resume_evaluate(command, tmp_path):
@@ -73,55 +88,3 @@ def test_interrupt_resume_evaluate(command, tmp_path):
     code, output = command("evaluate", "results/tiny", "--episodes", "3").finish()
     assert code == 0, output
     assert "episodes    3" in output and "success     " in output
-
-
-def test_two_experiments_a_grid_and_a_failing_trial(command, tmp_path):
-    """One file: a trial whose environment breaks, then an experiment of two trials."""
-    (tmp_path / "both.yaml").write_text(
-        """\
-broken:
-  run: PPO
-  env: breaks:Breaks-v0
-  config: {num_env_runners: 0, train_batch_size_per_learner: 128, num_epochs: 1}
-sweep:
-  run: PPO
-  env: CartPole-v1
-  stop: {training_iteration: 1}
-  config:
-    num_env_runners: 0
-    train_batch_size_per_learner: 128
-    num_epochs: 1
-    lr: {grid_search: [0.1, 0.01]}
-"""
-    )
-    (tmp_path / "breaks.py").write_text(
-        """\
-import gymnasium as gym
-
-
-class Breaks(gym.Env):
-    observation_space = gym.spaces.Box(-1, 1, (2,))
-    action_space = gym.spaces.Discrete(2)
-
-    def reset(self, *, seed=None, options=None):
-        return self.observation_space.sample(), {}
-
-    def step(self, action):
-        raise RuntimeError("the floor is lava")
-
-
-gym.register("Breaks-v0", Breaks)
-"""
-    )
-    results = tmp_path / "results" / "sweep"
-    results.mkdir(parents=True)
-    (results / "mine.txt").write_text("keep")
-    code, output = command("train", "-f", "both.yaml", "--ray-num-cpus", "2").finish()
-    assert code == 1, output
-    assert "rllib: trial_0 failed: RuntimeError: the floor is lava" in output
-    assert "Traceback" not in output
-    # The name was taken: nothing there was touched, the run has a directory of its own.
-    assert [path.name for path in results.iterdir()] == ["mine.txt"]
-    (fresh,) = (tmp_path / "results").glob("sweep_*")
-    assert {path.name for path in fresh.glob("trial_*")} == {"trial_0_lr=0.1", "trial_1_lr=0.01"}
-    assert "sweep/trial_1_lr=0.01: 1 iterations" in output

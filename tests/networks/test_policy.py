@@ -99,7 +99,7 @@ def test_every_parameter_learns(gru_dim):
 
 @pytest.mark.parametrize("encoder", ["conv", "impala", "mlp"])
 def test_acting_step_by_step_is_the_training_pass(encoder):
-    """What the rollout sees and what the learner sees must be the same, or PPO's ratio starts off 1."""
+    """What worker and learner compute must be the same, or PPO's ratio does not start at 1."""
     module = policy(encoder, 8, ACTIONS["discrete"])
     obs = observations(module, 3, 6)
     with torch.no_grad():
@@ -158,7 +158,7 @@ def test_uint8_frames_and_the_same_numbers_as_floats_are_alike(encoder):
 
 
 def test_unsupported_actions_are_refused():
-    with pytest.raises(ValueError, match="MultiDiscrete.*Discrete or Box"):
+    with pytest.raises(ValueError, match=r"MultiDiscrete.*Discrete or Box"):
         policy("mlp", 0, spaces.MultiDiscrete([2, 3]))
 
 
