@@ -62,10 +62,21 @@ def latest(storage: Path, name: str) -> Earlier | None:
     return Earlier(path, trials or [])
 
 
-def check_resumable(earlier: Earlier) -> None:
-    """Refuse to resume from a checkpoint that is broken, and name the one before it."""
+def check_resumable(earlier: Earlier, algorithm: str, go_on: bool) -> None:
+    """Refuse a run of another algorithm, or a broken checkpoint (and name the one before it).
+
+    `go_on`: trials that have finished are resumed as well.
+    """
     for trial in earlier.trials:
-        if trial.status == "TERMINATED" or not trial.checkpoint:
+        if trial.trainable_name != algorithm:
+            raise UserError(f"{earlier.path}: is a run of {trial.trainable_name}, not {algorithm}.")
+        if trial.status == "TERMINATED" and not go_on:
+            continue
+        if not trial.checkpoint:
+            if trial.status == "TERMINATED":
+                raise UserError(
+                    f"{earlier.path}: has finished and left no checkpoint to go on from."
+                )
             continue
         # The directory may have been moved since: only the names of trial and checkpoint count.
         stored = Path(trial.checkpoint.path)

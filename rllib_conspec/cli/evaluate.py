@@ -46,7 +46,7 @@ def evaluate(
     explore: bool,
     env: str | None,
     env_config: str | None,
-    seed: int | None,
+    seed: int,
     out: str | None,
     render: str | None,
     verbose: int,
@@ -68,6 +68,8 @@ def evaluate(
     played: list[dict[str, Any]] = []
     while not _enough(played, episodes, steps):
         # One at a time: a group that stops at its first N finishers would favour short episodes.
+        # RLlib seeds the environment for every call, with the same seed if we let it.
+        runner._seed = seed + len(played)
         played.append(_record(runner.sample(num_episodes=1, explore=explore)[0]))
         if render:
             _write_gif(Path(render) / f"episode_{len(played):03d}.gif", recorders[-1].frames)
@@ -120,7 +122,7 @@ def _choose_environment(
 
 
 def _build_runner(
-    config: Any, path: Path, seed: int | None, record: bool
+    config: Any, path: Path, seed: int, record: bool
 ) -> tuple[Any, list[FrameRecorder]]:
     """RLlib's plain runner: its returns are the environment's, without intrinsic rewards."""
     from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
@@ -132,8 +134,7 @@ def _build_runner(
     config.num_envs_per_env_runner = 1
     config.gym_env_vectorize_mode = "sync"
     config.num_gpus_per_env_runner = 0
-    if seed is not None:
-        config.seed = seed
+    config.seed = seed
     recorders: list[FrameRecorder] = []
     if record:
         name, settings = config.env, {**config.env_config, "render_mode": "rgb_array"}

@@ -18,10 +18,10 @@ class Interrupt:
 
     SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-    def __init__(self, say: Callable[[str], None]):
+    def __init__(self) -> None:
         self.requested = False
         self._ending = False
-        self._say = say
+        self._announced = False
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupt:
@@ -36,7 +36,12 @@ class Interrupt:
         if self.requested:
             os._exit(130)
         self.requested = True
-        self._say("Stopping after this iteration to save. Press Ctrl-C again to quit at once.")
+
+    def announce(self, say: Callable[[str], None]) -> None:
+        """Say once that the request was heard. Not in the handler: it may interrupt a print."""
+        if self.requested and not self._announced:
+            self._announced = True
+            say("Stopping after this iteration to save. Press Ctrl-C again to quit at once.")
 
     def end_tune_loop(self) -> None:
         if not self._ending:

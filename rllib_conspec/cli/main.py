@@ -70,7 +70,9 @@ def train(words: tuple[str, ...], file: str | None, **flags: Any) -> None:
 @click.option("--explore", is_flag=True, help="Sample actions instead of taking the best one.")
 @click.option("--env", metavar="ID", help="Another environment with the same spaces.")
 @click.option("--env-config", metavar="JSON", help="Laid over the checkpoint's env_config.")
-@click.option("--seed", type=int, help="Seed of environment and policy.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the first episode."
+)
 @click.option("--out", type=click.Path(dir_okay=False), help="Write every episode to this .json.")
 @click.option("--render", type=click.Path(file_okay=False), help="Write a .gif per episode here.")
 @click.option("-v", "--verbose", count=True, help="Show warnings; -vv: tracebacks too.")

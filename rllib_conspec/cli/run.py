@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import shlex
 from dataclasses import dataclass, field
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from ray import tune
-from ray.tune.logger import CSVLoggerCallback
 from ray.tune.schedulers import create_scheduler
 from ray.tune.tune_config import ResumeConfig
 from rich.console import Console
@@ -18,8 +16,9 @@ from rich.console import Console
 from rllib_conspec.cli import checkpoints, cluster, directories
 from rllib_conspec.cli.experiment import Experiment
 from rllib_conspec.cli.interrupt import Interrupt, pausing
+from rllib_conspec.cli.logs import ContinuedCSV, ContinuedJson
 from rllib_conspec.cli.progress import Progress, duration, metric
-from rllib_conspec.cli.validate import find_algorithm, tune_config
+from rllib_conspec.cli.validate import find_algorithm, tune_config, variants
 from rllib_conspec.errors import UserError
 
 METRIC = "env_runners/episode_return_mean"
@@ -62,9 +61,11 @@ def plan(checked: list[tuple[Experiment, list[Any]]], resume: bool) -> list[Plan
         if earlier is not None:
             found += 1
             # More iterations asked for: a finished run goes on.
-            if earlier.finished and "stop" not in experiment.overrides:
+            go_on = "stop" in experiment.overrides
+            if earlier.finished and not go_on:
                 continue
-            directories.check_resumable(earlier)
+            name = getattr(experiment.run, "__name__", experiment.run)
+            directories.check_resumable(earlier, name, go_on)
             plans.append(Plan(experiment, configs, storage, earlier.path.name, earlier))
         else:
             name = directories.fresh(storage, experiment.name)
@@ -99,7 +100,7 @@ def run(plans: list[Plan], options: RunOptions, console: Console) -> int:
     )
     failed = False
     for entry in plans:
-        with Interrupt(say) as interrupt:
+        with Interrupt() as interrupt:
             failed |= not _run_one(entry, options, console, interrupt)
         _summary(entry, say)
         if interrupt.requested and (entry.unfinished or entry is not plans[-1]):
@@ -137,8 +138,12 @@ def _run_one(entry: Plan, options: RunOptions, console: Console, interrupt: Inte
                 f"Resuming {path} after iteration {entry.earlier.iteration}, "
                 "with the settings it began with."
             )
+            if not experiment.algorithm_config and (
+                changed := changed_settings(entry.earlier.trials, settings)
+            ):
+                progress.say(f"The file says otherwise now: {', '.join(changed)}.")
         watcher = _Watcher(progress, interrupt, experiment, options.verbose)
-        callbacks = [watcher, _AppendingCSV()]
+        callbacks = [watcher, ContinuedCSV(), ContinuedJson()]
         if options.wandb:
             from ray.air.integrations.wandb import WandbLoggerCallback
 
@@ -171,6 +176,16 @@ def _run_one(entry: Plan, options: RunOptions, console: Console, interrupt: Inte
     return not any(trial.status == "ERROR" for trial in entry.trials)
 
 
+def changed_settings(trials: list[Any], settings: dict[str, Any]) -> list[str]:
+    """Keys in which no combination of `settings` equals what the first of `trials` ran with."""
+    if not trials:
+        return []
+    began = trials[0].config
+    now = list(variants(settings))
+    keys = sorted({*began, *settings})
+    return [key for key in keys if all(began.get(key) != one.get(key) for one in now)]
+
+
 def _checkpoint_config(settings: dict[str, Any]) -> tune.CheckpointConfig:
     settings = {"checkpoint_at_end": True, **settings}
     if settings.get("num_to_keep"):
@@ -196,21 +211,6 @@ def _trial_name(trial: Any) -> str:
     return "".join(c if c.isalnum() or c in "_-=.," else "-" for c in name)[:100]
 
 
-class _AppendingCSV(CSVLoggerCallback):
-    """progress.csv that a resumed run appends to under the columns that are already there."""
-
-    def log_trial_result(self, iteration: int, trial: Any, result: dict) -> None:
-        if trial not in self._trial_files:
-            self._setup_trial(trial)
-        if self._trial_continue[trial] and not self._trial_csv[trial]:
-            stream = self._trial_files[trial]
-            with open(stream.name, newline="") as written:
-                header = next(csv.reader(written), None)
-            if header:
-                self._trial_csv[trial] = csv.DictWriter(stream, header)
-        super().log_trial_result(iteration, trial, result)
-
-
 class _Watcher(tune.Callback):
     """Follows the trials of one experiment."""
 
@@ -231,6 +231,7 @@ class _Watcher(tune.Callback):
                 trial.stopping_criterion = self._experiment.stop
 
     def on_step_end(self, iteration: int, trials: list, **info: Any) -> None:
+        self._interrupt.announce(self._progress.say)
         if self._interrupt.requested and not any(
             trial.status == "RUNNING" and trial.trial_id in self._reported for trial in trials
         ):

@@ -83,8 +83,10 @@ def _action_outputs(space: spaces.Space) -> int:
     """Inputs that the action distribution takes: logits, or means and log deviations."""
     if isinstance(space, spaces.Discrete):
         return int(space.n)
-    if isinstance(space, spaces.Box):
+    if isinstance(space, spaces.Box) and len(space.shape) == 1:
         return 2 * int(space.shape[0])
+    if isinstance(space, spaces.Box):
+        raise ValueError(f"actions of shape {space.shape} are not supported; use a flat Box.")
     raise ValueError(
         f"actions of type {type(space).__name__} are not supported; use Discrete or Box."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -173,13 +174,14 @@ class ConSpecLearner:
         """The contrastive steps of one iteration, then freezing and recruiting. Returns metrics."""
         metrics: dict[str, Any] = {}
         if self.learning:
+            self._recruit()  # before the steps: a new prototype must not pay untrained
             for turn in range(self.options.steps_per_iteration):
                 metrics = _merge(metrics, self._gradient_step(turn))
+                self._freeze()
             if self.options.criterion == "unseen":
                 self._judge_on_unseen()
-            self._freeze()
+                self._freeze()
             self._restart()
-            self._recruit()
         self.version += 1
         return metrics | self._counts()
 
@@ -203,6 +205,8 @@ class ConSpecLearner:
             for i, e in self.exemplars.items()
             if i % o.steps_per_iteration == turn
         ]
+        if not live.prototypes and not frozen:
+            return {"separation": {}}
         parts = contrastive_loss(self.model, o, self.active, live, frozen)
         self.optimizer.zero_grad(set_to_none=True)
         (o.loss_coeff * parts.total).backward()
@@ -286,8 +290,9 @@ class ConSpecLearner:
         for i in np.flatnonzero(stuck[: self.active]):
             generator = torch.Generator().manual_seed(int(self._rng.integers(2**31)))
             for parameter in self.model.redraw(int(i), generator):
-                for name in ("exp_avg", "exp_avg_sq"):
-                    self.optimizer.state[parameter][name][i] = 0.0
+                for moment in ("exp_avg", "exp_avg_sq"):
+                    if moment in self.optimizer.state.get(parameter, {}):
+                        self.optimizer.state[parameter][moment][i] = 0.0
             self.idle[i] = self.streak[i] = 0
 
     def _recruit(self) -> None:
@@ -318,7 +323,7 @@ class ConSpecLearner:
         }
 
     def get_state(self) -> dict[str, Any]:
-        """Everything needed to continue exactly, as plain arrays and numbers."""
+        """Everything needed to continue exactly, sharing nothing with the learner."""
         groups = [self.successes, self.failures, self.unseen_successes, self.unseen_failures]
         for e in self.exemplars.values():
             groups += [e.successes, e.failures]
@@ -326,7 +331,7 @@ class ConSpecLearner:
             "options": self.options.to_dict(),
             "shape": self._shape,
             "model": _to_numpy(self.model.state_dict()),
-            "optimizer": self.optimizer.state_dict(),
+            "optimizer": copy.deepcopy(self.optimizer.state_dict()),
             "episodes": pack([tuple(g) for g in groups]),
             "frozen": list(self.exemplars),
             "met": self.met.copy(),
@@ -347,7 +352,7 @@ class ConSpecLearner:
 
     def set_state(self, state: dict[str, Any]) -> None:
         self.model.load_state_dict({k: torch.from_numpy(v) for k, v in state["model"].items()})
-        self.optimizer.load_state_dict(state["optimizer"])
+        self.optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))
         won, lost, unseen_won, unseen_lost, *own = unpack(state["episodes"])
         self.successes = EpisodeMemory(self.options.memory_size)
         self.failures = EpisodeMemory(self.options.failures_kept)
@@ -374,7 +379,7 @@ def _release(waiting: list[StoredEpisode], keep: int) -> list[StoredEpisode]:
 
 def _merge(earlier: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:
     """The later step's metrics; of prototypes that it left out, the earlier one's."""
-    return later | {"separation": earlier.get("separation", {}) | later["separation"]}
+    return earlier | later | {"separation": earlier.get("separation", {}) | later["separation"]}
 
 
 def _to_numpy(weights: dict[str, torch.Tensor]) -> dict[str, np.ndarray]:

@@ -59,7 +59,9 @@ def entropy_diversity(p: Tensor) -> Tensor:
     """D = −Entropy(L1-normalised Σ_i p_ik) for every episode: [H, K, T] → [K]."""
     total = p.sum(dim=0)
     total = total / total.sum(dim=-1, keepdim=True)
-    return torch.special.xlogy(total, total).sum(dim=-1)
+    # 0 · log 0 is 0, and so is its gradient, which torch would call nan.
+    logarithm = total.clamp_min(torch.finfo(total.dtype).tiny).log()
+    return (total * logarithm).sum(dim=-1)
 
 
 DIVERSITY = {"cosine": cosine_diversity, "entropy": entropy_diversity}
@@ -72,17 +74,21 @@ def carries_gradient(
 
     Exactly the k best steps of an episode carry the first two terms (every step tied with the k-th
     is kept). With `softmax_scale`, the diversity term counts too: steps whose softmax weight is
-    below e^−NEGLIGIBLE of the largest are left out. Such a step's weight, and with it its share of
-    the gradient, is less than 1e−9 of the largest's.
+    below e^−NEGLIGIBLE of the largest are left out. What that takes from the gradient of D with
+    respect to a score is at most 2 (H − 1) · softmax_scale · e^−NEGLIGIBLE, 1e−10 at the paper's
+    sizes.
     """
     s = s.masked_fill(~mask, -torch.inf)
     kth = s.topk(min(top_k, s.shape[-1]), dim=-1).values[..., -1:]
     if softmax_scale is not None:
         kth = torch.minimum(kth, s.amax(dim=-1, keepdim=True) - NEGLIGIBLE / softmax_scale)
-    return (s >= kth) & mask
+    return (s >= kth - ROUNDING) & mask
 
 
-NEGLIGIBLE = 21.0  # e^-21 < 1e-9
+NEGLIGIBLE = 30.0  # e^-30 < 1e-13
+# Two passes over the same frame may round differently: what is best in one must have a graph even
+# where it is only almost the best in the other.
+ROUNDING = 1e-5
 
 
 def separation(success_best: Tensor, failure_best: Tensor) -> Tensor:

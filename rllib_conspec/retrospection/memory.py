@@ -31,9 +31,9 @@ class StoredEpisode:
     def of(
         cls, frames: np.ndarray, success: bool, events: Iterable[tuple[int, str]] = ()
     ) -> StoredEpisode:
-        frames = np.ascontiguousarray(frames)
-        frames.flags.writeable = False
+        frames = np.array(frames, order="C")
         digests = np.array([_digest(frame) for frame in frames], dtype=np.uint64)
+        frames.flags.writeable = digests.flags.writeable = False
         return cls(frames, digests, bool(success), tuple((int(t), str(e)) for t, e in events))
 
     def judged(self, success: bool) -> StoredEpisode:
@@ -44,7 +44,7 @@ class StoredEpisode:
         """The same with frames in memory of its own, not in a store that others may free."""
         frames = self.frames.copy()
         frames.flags.writeable = False
-        return replace(self, frames=frames)
+        return replace(self, frames=frames, digests=self.digests.copy())
 
     def __len__(self) -> int:
         return len(self.frames)

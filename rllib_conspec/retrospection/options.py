@@ -7,7 +7,9 @@ paper are named as such in their help text and default to the paper's behaviour.
 
 from __future__ import annotations
 
+import functools
 import importlib
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, get_type_hints
@@ -203,14 +205,21 @@ def _accepted(hint: Any) -> tuple[tuple[type, ...], str]:
     return tuple(args) + ((int,) if float in args else ()), said
 
 
+@functools.cache
+def _hints() -> dict[str, Any]:
+    return get_type_hints(ConSpecOptions)
+
+
 def _check_value(name: str, value: Any) -> None:
     meta = ConSpecOptions.__dataclass_fields__[name].metadata
-    types, said = _accepted(get_type_hints(ConSpecOptions)[name])
+    types, said = _accepted(_hints()[name])
     # bool is a subclass of int: "true prototypes" must not pass for one prototype.
     if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
         raise OptionError(name, f"must be {said}, not {value!r}.")
     if value is None:
         return
+    if isinstance(value, float) and not math.isfinite(value):
+        raise OptionError(name, f"must be a finite number, not {value}.")
     if meta["choices"] and value not in meta["choices"]:
         choices = ", ".join(meta["choices"])
         raise OptionError(
@@ -260,7 +269,7 @@ def _check_importable(path: str) -> None:
     module, _, name = path.partition(":")
     try:
         found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
+    except Exception as error:  # whatever the user's module raises
         raise OptionError("success", f"cannot import {path!r}: {error}.") from None
     if not callable(found):
         raise OptionError("success", f"{path!r} is not a function.")

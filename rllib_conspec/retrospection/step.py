@@ -121,7 +121,7 @@ def _diversity_sets(
 ) -> list[tuple[Episodes, float]]:
     """Successes on which D is taken, with the weight of each set."""
     weight = options.diversity_coeff / active
-    if weight == 0 or active < 2:
+    if weight == 0 or (active < 2 and options.diversity == "cosine"):
         return []
     if options.diversity_scaling == "mean":
         return [(live.successes, weight)]

@@ -88,7 +88,7 @@ def test_conspec_on_another_algorithm(ray_local, tmp_path, base):
     algo = config_of(base, pay="all").build_algo()
     twin = None
     try:
-        for _ in range(2):
+        for _ in range(2 if base is SAC else 1):  # an episode of Pendulum has 200 steps
             result = algo.train()
         ((version, successes, failures),) = held(algo)
         assert successes > 0

@@ -15,20 +15,6 @@ from rllib_conspec.algorithm.learner import COMPONENT_REWARD_MODEL, _fetch
 from rllib_conspec.retrospection.memory import StoredEpisode
 
 
-@pytest.fixture
-def built(ray_local):
-    """Builds algorithms, and stops them at the end of the test."""
-    running = []
-
-    def build(config):
-        running.append(config.build_algo())
-        return running[-1]
-
-    yield build
-    for algo in running:
-        algo.stop()
-
-
 def minibatches_of_one_iteration(algo):
     """What each gradient step of one `train()` was computed from: one dict of arrays per step."""
     learner = algo.learner_group._learner
@@ -145,8 +131,7 @@ def test_weight_sync_does_not_carry_the_memories(built):
     assert COMPONENT_REWARD_MODEL not in learner.get_state(not_components=COMPONENT_REWARD_MODEL)
 
 
-@pytest.mark.parametrize("steps", [4, 20_000])  # Ray keeps small objects elsewhere than large ones
-def test_episodes_whose_worker_died_are_left_out(ray_local, steps):
+def test_episodes_whose_worker_died_are_left_out(ray_local):
     """The rest of the batch is learned from all the same."""
 
     @ray.remote(num_cpus=0)
@@ -156,7 +141,7 @@ def test_episodes_whose_worker_died_are_left_out(ray_local, steps):
             return [ray.put(StoredEpisode.of(frames, False))]
 
     mortal, other = Owner.remote(), Owner.remote()
-    frames = [np.full((steps, 5, 5, 3), i, np.uint8) for i in (1, 2)]
+    frames = [np.full((100, 5, 5, 3), i, np.uint8) for i in (1, 2)]
     (lost,), (kept,) = (
         ray.get(owner.put.remote(f)) for owner, f in zip((mortal, other), frames, strict=True)
     )
@@ -172,33 +157,59 @@ def test_episodes_whose_worker_died_are_left_out(ray_local, steps):
     assert found[0].frames.flags.owndata
 
 
-def test_two_learners_hold_the_same_memories_and_prototypes(ray_local):
-    config = keys_config().learners(num_learners=2, num_gpus_per_learner=0)
-    algo = config.build_algo()
-    try:
-        for _ in range(3):
-            result = algo.train()
+@pytest.fixture(scope="module")
+def two_learners(ray_local):
+    """Two learners that share seven episodes: an even share would cut one of them."""
+    config = keys_config().episodes(per_batch=7, per_minibatch=1)
+    algo = config.learners(num_learners=2, num_gpus_per_learner=0).build_algo()
+    yield algo
+    algo.stop()
 
-        def contents(learner):
-            model = learner.reward_model
-            return {
-                "weights": {k: v.cpu().numpy() for k, v in model.model.state_dict().items()},
-                "successes": [e.frames.tobytes() for e in model.successes],
-                "failures": [e.frames.tobytes() for e in model.failures],
-                "exemplars": sorted(model.exemplars),
-                "streak": model.streak.tolist(),
-                "policy": {
-                    k: v.cpu().numpy()
-                    for k, v in learner.module["default_policy"].state_dict().items()
-                },
-            }
 
-        a, b = (r.get() for r in algo.learner_group.foreach_learner(contents))
-        assert result["conspec"]["successes"] == len(a["successes"]) > 0
-        for name in ("successes", "failures", "exemplars", "streak"):
-            assert a[name] == b[name], name
-        for name in ("weights", "policy"):
-            for key, value in a[name].items():
-                np.testing.assert_array_equal(value, b[name][key], err_msg=f"{name} {key}")
-    finally:
-        algo.stop()
+def on_learners(algo, function):
+    return [result.get() for result in algo.learner_group.foreach_learner(function)]
+
+
+def test_two_learners_hold_the_same_memories_and_prototypes(two_learners):
+    for _ in range(3):
+        result = two_learners.train()
+
+    def contents(learner):
+        model = learner.reward_model
+        return {
+            "prototypes": {k: v.cpu().numpy() for k, v in model.model.state_dict().items()},
+            "policy": {
+                k: v.cpu().numpy() for k, v in learner.module["default_policy"].state_dict().items()
+            },
+            "successes": [e.frames.tobytes() for e in model.successes],
+            "failures": [e.frames.tobytes() for e in model.failures],
+            "exemplars": sorted(model.exemplars),
+            "streak": model.streak.tolist(),
+        }
+
+    a, b = on_learners(two_learners, contents)
+    assert result["conspec"]["successes"] == len(a["successes"]) > 0
+    for name in ("successes", "failures", "exemplars", "streak"):
+        assert a[name] == b[name], name
+    for name in ("prototypes", "policy"):
+        for key, value in a[name].items():
+            np.testing.assert_array_equal(value, b[name][key], err_msg=f"{name} {key}")
+
+
+def test_two_learners_get_whole_episodes(two_learners):
+    """A second half without its beginning would start from an empty memory."""
+
+    def watch(learner):
+        learner.lengths, original = [], learner.compute_losses
+
+        def spy(*, fwd_out, batch):
+            learner.lengths += batch["default_policy"][Columns.LOSS_MASK].sum(1).tolist()
+            return original(fwd_out=fwd_out, batch=batch)
+
+        learner.compute_losses = spy
+
+    on_learners(two_learners, watch)
+    shortest = two_learners.train()["env_runners"]["episode_len_min"]
+    lengths = on_learners(two_learners, lambda learner: learner.lengths)
+    assert all(lengths)
+    assert min(min(own) for own in lengths) >= shortest

@@ -1,11 +1,16 @@
 """Small environments, configurations and success functions that the tests of this folder share."""
 
+import copy
 import time
 
 import gymnasium as gym
 import numpy as np
+import pytest
 
 from rllib_conspec import ConSpecConfig, WholeEpisodePPOConfig
+from rllib_conspec.retrospection.conspec import episode_scores
+from rllib_conspec.retrospection.memory import StoredEpisode
+from rllib_conspec.retrospection.rewards import potential_reward, window_reward
 
 KEYS = "rllib_conspec:MultiKeyToDoor-v0"
 MODEL = {"encoder": "conv", "encoder_dim": 8, "gru_dim": 8}
@@ -64,6 +69,91 @@ def make_prototypes_pay(algo):
     """Every prototype pays from now on, as if all had met the criterion."""
     reward_learner(algo).met[:] = True
     algo._broadcast()
+
+
+def learners_own_reward(model, gamma, episode, intrinsic="window"):
+    """What the learner's own prototypes would pay in an episode: no snapshot, no scorer."""
+    stored = StoredEpisode.of(episode.get_observations()[1:], False)
+    scores = episode_scores(model.model, [stored])[0][model.met].astype(np.float64)
+    o = model.options
+    shared = {"scale": o.intrinsic_coeff * o.task_reward, "threshold": o.threshold}
+    if intrinsic == "potential":
+        return potential_reward(scores, gamma=gamma, **shared)
+    return window_reward(scores, window=o.window, remove_repeats=o.remove_repeats, **shared)
+
+
+def trained_on(algo):
+    """One iteration: (episodes that the RL update got, result)."""
+    given, original = [], algo.learner_group.update
+
+    def spy(*args, episodes, **kwargs):
+        given.extend(copy.deepcopy(episodes))  # the learner lengthens and renames its own
+        return original(*args, episodes=episodes, **kwargs)
+
+    algo.learner_group.update = spy
+    try:
+        result = algo.train()
+    finally:
+        algo.learner_group.update = original
+    return given, result
+
+
+def train_until_error(algo, expected, limit=60.0):
+    start = time.monotonic()
+    with pytest.raises(expected) as caught:
+        for _ in range(20):
+            algo.train()
+    assert time.monotonic() - start < limit
+    return caught.value
+
+
+# Words in the names of times, of process identities and of counters that begin anew on purpose.
+VOLATILE = {
+    "time",
+    "timer",
+    "timers",
+    "timestamp",
+    "seconds",
+    "sec",
+    "throughput",
+    "date",
+    "duration",
+}
+VOLATILE |= {"pid", "hostname", "ip", "perf", "restore", "trial", "config"}
+
+
+def comparable(result, prefix=""):
+    """All numbers of a result that must not depend on when and where it was computed."""
+    found = {}
+    for key, value in result.items():
+        name = f"{prefix}{key}"
+        if VOLATILE & set(str(key).split("_")):
+            continue
+        if isinstance(value, dict):
+            found |= comparable(value, f"{name}/")
+        elif isinstance(value, (int, float, np.number)):
+            found[name] = repr(float(value))
+    return found
+
+
+def memories(algo):
+    """Everything that the reward model keeps, in a form that compares by value."""
+    model = reward_learner(algo)
+    keep = [model.successes, model.failures]
+    for i in sorted(model.exemplars):
+        keep += [model.exemplars[i].successes, model.exemplars[i].failures]
+    return {
+        "episodes": [[e.frames.tobytes() for e in group] for group in keep],
+        "counts": (len(model.successes), len(model.failures)),
+        "exemplars": sorted(model.exemplars),
+        "met": model.met.tolist(),
+        "streak": model.streak.tolist(),
+        "version": model.version,
+        "weights": {k: v.tolist() for k, v in model.model.state_dict().items()},
+        "optimizer": [
+            {k: v.tolist() for k, v in state.items()} for state in model.optimizer.state.values()
+        ],
+    }
 
 
 class Clock(gym.Env):

@@ -23,6 +23,7 @@ def test_a_run_directory_is_evaluated_and_written_to_a_file(rllib, sweep, tmp_pa
     assert "checkpoint_000002: CartPole-v1, greedy actions" in result.stdout
     written = json.loads((tmp_path / "o.json").read_text())
     assert len(written["episodes"]) == 4
+    assert len({episode["return"] for episode in written["episodes"]}) > 1
     mean = sum(episode["return"] for episode in written["episodes"]) / 4
     assert f"mean {mean:.3f}" in result.stdout
 

@@ -9,11 +9,14 @@ from rllib_conspec.cli.interrupt import Interrupt, pausing
 def test_a_signal_is_remembered_and_the_handlers_are_put_back():
     said = []
     before = signal.getsignal(signal.SIGTERM)
-    with Interrupt(said.append) as interrupt:
-        assert not interrupt.requested
+    with Interrupt() as interrupt:
+        interrupt.announce(said.append)
+        assert not interrupt.requested and not said
         os.kill(os.getpid(), signal.SIGTERM)
         assert interrupt.requested
-        assert "Press Ctrl-C again" in said[0]
+        interrupt.announce(said.append)
+        interrupt.announce(said.append)
+        assert len(said) == 1 and "Press Ctrl-C again" in said[0]
     assert signal.getsignal(signal.SIGTERM) is before
 
 
@@ -25,7 +28,7 @@ def test_after_an_interrupt_trials_are_paused_and_none_is_started():
         def get_trials(self):
             return [Trial]
 
-    interrupt = Interrupt(print)
+    interrupt = Interrupt()
     scheduler = pausing(FIFOScheduler(), interrupt)
     assert scheduler.on_trial_result(Controller(), Trial, {}) == scheduler.CONTINUE
     assert scheduler.choose_trial_to_run(Controller()) is Trial

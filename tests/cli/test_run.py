@@ -1,5 +1,10 @@
+import shutil
+from types import SimpleNamespace
+
+import pytest
+
 from rllib_conspec.cli.experiment import Experiment
-from rllib_conspec.cli.run import RunOptions, error_line, resume_command
+from rllib_conspec.cli.run import RunOptions, changed_settings, error_line, resume_command
 
 
 def test_the_resume_command_names_the_same_run():
@@ -26,3 +31,40 @@ RuntimeError
     assert error_line(text) == "RuntimeError: the floor is lava"
     assert error_line("something odd") == "something odd"
     assert error_line("") == "unknown error"
+
+
+@pytest.fixture
+def resumed(refused, sweep, tmp_path):
+    """`rllib train --resume` of a copy of the finished sweep, which must be refused."""
+    shutil.copytree(sweep.results / "cart", tmp_path / "results" / "cart")
+    flags = ["--env", "CartPole-v1", "--experiment-name", "cart", "--resume"]
+    return lambda run, *more: refused("train", "--run", run, *flags, *more)
+
+
+def test_a_finished_run_is_not_resumed_unless_it_shall_go_on(resumed):
+    assert resumed("PPO") == "--resume: cart has finished. Give a larger --stop to go on."
+
+
+def test_a_run_of_another_algorithm_is_not_resumed(resumed):
+    line = resumed("APPO", "--stop", "{training_iteration: 9}")
+    assert line.endswith("results/cart: is a run of PPO, not APPO.")
+
+
+def test_a_broken_checkpoint_is_not_resumed_and_the_older_one_is_named(resumed, tmp_path):
+    trial = tmp_path / "results" / "cart" / "trial_0_lr=0.0010"
+    file = trial / "checkpoint_000002" / "learner_group" / "learner" / "state.pkl"
+    file.write_bytes(file.read_bytes()[:100])
+    line = resumed("PPO", "--stop", "{training_iteration: 9}")
+    assert f"{trial}/checkpoint_000002: checkpoint is cut short: " in line
+    assert line.endswith(f"--restore {trial}/checkpoint_000001")
+
+
+def test_settings_that_differ_from_the_file_are_named():
+    trials = [SimpleNamespace(config={"lr": 0.1, "gamma": 0.9, "seed": 0})]
+    grid = {"grid_search": [0.1, 0.2]}
+    assert changed_settings(trials, {"lr": grid, "gamma": 0.9, "seed": 0}) == []
+    assert changed_settings(trials, {"lr": grid, "gamma": 0.8, "model": 1}) == [
+        "gamma",
+        "model",
+        "seed",
+    ]

@@ -192,3 +192,24 @@ def test_every_combination_of_a_grid_is_built():
         name="x", run="PPO", env="CartPole-v1", config={"lr": {"grid_search": [0.1, 0.2]}}
     )
     assert [config.lr for config in validate(experiment)] == [0.1, 0.2]
+
+
+@pytest.mark.parametrize(
+    ("run", "env"),
+    [
+        ("APPO", "CartPole-v1"),
+        ("IMPALA", "CartPole-v1"),
+        ("DQN", "CartPole-v1"),
+        ("SAC", "Pendulum-v1"),
+    ],
+)
+def test_other_algorithms_of_rllib_by_name(run, env):
+    (config,) = validate(
+        Experiment(name="x", run=run, env=env, config={"lr": None if run == "SAC" else 1e-3})
+    )
+    assert config.algo_class.__name__ == run
+
+
+def test_a_network_that_does_not_fit_the_observations(refused):
+    line = refused("train", "--run", "ConSpec", "--env", "CartPole-v1")
+    assert "encoder 'conv' needs observations of shape (height, width, channels)" in line

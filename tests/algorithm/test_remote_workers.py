@@ -1,0 +1,186 @@
+"""Two remote workers: what they pay, and what happens when they die or raise.
+
+The tests share one algorithm, in the order of this file; the last one leaves no worker.
+"""
+
+import copy
+import dataclasses
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from tiny import (
+    LostMarbles,
+    broken_success,
+    keys_config,
+    learners_own_reward,
+    make_prototypes_pay,
+    memories,
+    reached_fifty,
+    reward_learner,
+    train_until_error,
+    trained_on,
+)
+
+from rllib_conspec.algorithm.algorithm import WorkersLost
+
+
+@pytest.fixture(scope="module")
+def pair(ray_local):
+    """Two remote workers that share seven episodes, memories that forget nothing."""
+    config = keys_config(
+        runners=2, threshold=0.0, memory_size=500, memory_batch=4, freeze_after=1000
+    )
+    config.episodes(per_batch=7, per_minibatch=1).fault_tolerance(
+        delay_between_env_runner_restarts_s=1.0
+    )
+    algo = config.build_algo()
+    yield algo
+    algo.stop()
+
+
+def on_workers(algo, function):
+    """{worker index: result} of all healthy remote workers."""
+    found = algo.env_runner_group.foreach_env_runner(
+        lambda runner: (runner.worker_index, function(runner)), local_env_runner=False
+    )
+    return dict(found)
+
+
+def wait_for_all(algo, check=lambda learner, episodes, result: None, limit=180.0):
+    """Train until both workers take part again; the result of that iteration."""
+    deadline = time.monotonic() + limit
+    while True:
+        learner = copy.deepcopy(reward_learner(algo))
+        episodes, result = trained_on(algo)
+        check(learner, episodes, result)
+        if len(episodes) == 7:
+            return result
+        assert time.monotonic() < deadline, "the worker did not come back"
+        time.sleep(1.0)
+
+
+def assert_paid_by(learner, episode, form="window"):
+    """The rewards are what this learner would pay; the task itself pays only on the last step."""
+    expected = learners_own_reward(learner, 0.99, episode, form)
+    np.testing.assert_allclose(episode.get_rewards()[:-1], expected[:-1], atol=1e-5)
+    extrinsic = episode.get_rewards()[-1] - expected[-1]
+    assert min(abs(extrinsic), abs(extrinsic - 1)) < 1e-4
+    return expected.sum()
+
+
+def test_remote_workers_share_the_batch(pair):
+    episodes, result = trained_on(pair)
+    assert len(episodes) == 7
+    assert all(e.is_done for e in episodes)
+    assert result["env_runners"]["num_episodes"] == 7
+    held = memories(pair)
+    assert sum(held["counts"]) == 7
+    assert sorted(f for g in held["episodes"] for f in g) == sorted(
+        e.get_observations()[1:].tobytes() for e in episodes
+    )
+
+
+@pytest.mark.parametrize("form", ["potential", "window"])  # the tests after it expect window
+def test_remote_workers_pay_what_the_learner_would(pair, form):
+    def use_form(scorer):
+        scorer.options = dataclasses.replace(scorer.options, intrinsic=form)
+
+    pair.env_runner_group.foreach_env_runner(lambda runner: use_form(runner.scorer))
+    make_prototypes_pay(pair)
+    snapshot = reward_learner(pair).snapshot()
+    versions = on_workers(pair, lambda runner: runner.scorer.version)
+    assert versions == {1: snapshot.version, 2: snapshot.version}
+    learner = copy.deepcopy(reward_learner(pair))
+    episodes, result = trained_on(pair)
+    paid = [assert_paid_by(learner, e, form) for e in episodes]
+    assert np.abs(paid).max() > 0
+    assert result["env_runners"]["intrinsic_return_mean"] == pytest.approx(np.mean(paid), rel=1e-4)
+    assert result["env_runners"]["episode_return_max"] <= 1
+
+
+def test_snapshots_are_broadcast_every_iteration(pair):
+    for _ in range(2):
+        version = pair.train()["conspec"]["version"]
+        assert on_workers(pair, lambda r: r.scorer.version) == {1: version, 2: version}
+        assert pair.env_runner.scorer.version == version
+
+
+def test_a_worker_killed_in_mid_iteration(pair):
+    """Training goes on, memories keep everything, the new worker pays with the right snapshot."""
+    make_prototypes_pay(pair)
+    result = pair.train()
+    before, steps = memories(pair), result["num_env_steps_sampled_lifetime"]
+    pids = on_workers(pair, lambda runner: os.getpid())
+    os.kill(pids[1], signal.SIGSTOP)  # it cannot finish its episodes before it is killed
+    killer = threading.Timer(2.0, os.kill, (pids[1], signal.SIGKILL))
+    killer.start()
+    learner, start = copy.deepcopy(reward_learner(pair)), time.monotonic()
+    episodes, result = trained_on(pair)
+    killer.join()
+    assert time.monotonic() - start > 1.5, "the iteration was over before the kill"
+    assert len(episodes) == 3, "the other worker's share"
+    seen = {"steps": steps, "count": sum(before["counts"])}
+
+    def check(learner, episodes, result):
+        now = memories(pair)
+        for old, new in zip(before["episodes"], now["episodes"], strict=True):
+            assert new[: len(old)] == old, "something stored was lost"
+        assert sum(now["counts"]) == seen["count"] + len(episodes)
+        assert result["num_env_steps_sampled_lifetime"] > seen["steps"]
+        # Whoever played, was paid with the newest snapshot.
+        assert max(abs(assert_paid_by(learner, e)) for e in episodes) > 0
+        seen.update(count=sum(now["counts"]), steps=result["num_env_steps_sampled_lifetime"])
+
+    check(learner, episodes, result)
+    result = wait_for_all(pair, check)
+    new = on_workers(pair, lambda runner: os.getpid())
+    assert new[2] == pids[2]
+    assert new[1] != pids[1]
+    version = result["conspec"]["version"]
+    assert on_workers(pair, lambda r: r.scorer.version) == {1: version, 2: version}
+
+
+def test_a_worker_killed_between_iterations(pair):
+    version = pair.train()["conspec"]["version"]
+    pids = on_workers(pair, lambda runner: os.getpid())
+    os.kill(pids[2], signal.SIGKILL)
+    results = [pair.train() for _ in range(2)]
+    assert [r["conspec"]["version"] for r in results] == [version + 1, version + 2]
+    assert all(r["env_runners"]["num_episodes"] >= 3 for r in results)
+
+
+def test_an_exception_in_a_remote_worker_ends_training(pair):
+    """RLlib itself would restart the worker for ever, and go on with nothing sampled."""
+    wait_for_all(pair)
+
+    def use(success):
+        pair.env_runner_group.foreach_env_runner(
+            lambda runner: setattr(runner, "_success", success),
+            local_env_runner=False,
+            healthy_only=False,
+        )
+
+    use(broken_success)
+    error = train_until_error(pair, LostMarbles)
+    assert "no idea what success is" in str(error)
+    assert any("rollout worker" in note for note in error.__notes__), "which worker is not said"
+    # A program that catches it, mends the cause and trains on, can.
+    use(reached_fifty)
+    wait_for_all(pair)
+
+
+def test_all_workers_gone_is_an_error_in_the_end(pair):
+    """Not silent iterations with nothing in them. Comes last: nobody is left afterwards."""
+    wait_for_all(pair)
+    pair.config._is_frozen = False
+    pair.config.worker_timeout_s = 0.5
+    before = memories(pair)
+    for pid in on_workers(pair, lambda runner: os.getpid()).values():
+        os.kill(pid, signal.SIGKILL)
+    with pytest.raises(WorkersLost, match="worker_timeout_s"):
+        pair.train()
+    assert memories(pair) == before
