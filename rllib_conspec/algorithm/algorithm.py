@@ -8,7 +8,7 @@ same episodes.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,6 +20,7 @@ from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LI
 
 from rllib_conspec.algorithm.env_runner import EpisodeRunner, Report
 from rllib_conspec.algorithm.seeding import derived_seed
+from rllib_conspec.retrospection.success import EpisodeSummary
 
 SECONDS = "seconds"
 
@@ -35,6 +36,7 @@ class RewardModelAlgorithm(Algorithm):
     def setup(self, config: Any) -> None:
         super().setup(config)
         self._reward_model = self.config.get_reward_model()
+        self._waiting: list[tuple[EpisodeSummary, Any]] = []
 
     @override(Algorithm)
     def training_step(self) -> None:
@@ -42,7 +44,12 @@ class RewardModelAlgorithm(Algorithm):
         reports = self._base_training_step()
         self._log_episodes(reports)
         if self._reward_model is not None:
-            self._update_reward_model(reports)
+            self._waiting += [p for r in reports for p in zip(r.summaries, r.episodes, strict=True)]
+            # Algorithms that take a few steps at a time finish few episodes: wait for a batch's
+            # worth, or the best of them would mean nothing.
+            if self._synchronous or len(self._waiting) >= self.config.episodes_per_update:
+                self._update_reward_model(*zip(*self._waiting, strict=True))
+                self._waiting = []
         self._log_seconds("iteration", time.perf_counter() - start)
 
     def _base_training_step(self) -> list[Report]:
@@ -96,9 +103,9 @@ class RewardModelAlgorithm(Algorithm):
 
     # --- the reward model ---------------------------------------------------------------------
 
-    def _update_reward_model(self, reports: list[Report]) -> None:
-        summaries = [s for report in reports for s in report.summaries]
-        episodes = [e for report in reports for e in report.episodes]
+    def _update_reward_model(
+        self, summaries: Sequence[EpisodeSummary], episodes: Sequence[Any]
+    ) -> None:
         rng = np.random.default_rng(derived_seed(self.config.seed, "choose", self._position))
         with self._timed("conspec_step"):
             chosen = [
@@ -130,6 +137,16 @@ class RewardModelAlgorithm(Algorithm):
         super().set_state(state)
         if self.config.get_reward_model() is not None:
             self._broadcast()
+
+    @override(Algorithm)
+    def evaluate(self, *args: Any, **kwargs: Any) -> Any:
+        """RLlib's. Without evaluation workers it plays on a training worker, whose episodes are
+        not to be learned from.
+        """
+        results = super().evaluate(*args, **kwargs)
+        if self.env_runner is not None:
+            self.env_runner.take_report()
+        return results
 
     # --- metrics ------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from rllib_conspec.algorithm.learner import with_reward_model_learner
 from rllib_conspec.algorithm.reward_model import RewardModel
 from rllib_conspec.errors import OptionError, did_you_mean
 from rllib_conspec.networks import MODEL_CONFIG_KEYS
+from rllib_conspec.networks.encoders import ENCODERS
 from rllib_conspec.networks.policy import EpisodePolicy
 from rllib_conspec.retrospection.conspec import ConSpecModel
 from rllib_conspec.retrospection.options import ConSpecOptions
@@ -30,6 +31,7 @@ class RewardModelConfig(AlgorithmConfig):
         super().__init__(algo_class=algo_class)
         self.env_runner_cls = EpisodeRunner
         self.episodes_per_batch: int | None = None
+        self.episodes_per_update: int = 16
         self.worker_timeout_s: float = 300.0
 
     def get_reward_model(self) -> RewardModel | None:
@@ -42,10 +44,12 @@ class RewardModelConfig(AlgorithmConfig):
 
     @override(AlgorithmConfig)
     def update_from_dict(self, config_dict: dict[str, Any]) -> RewardModelConfig:
-        """RLlib's, plus `model_config`, for which RLlib has no setter."""
+        """RLlib's, plus `model_config`, merged into what is set; RLlib has no key for it."""
         rest = dict(config_dict)
         if "model_config" in rest:
-            self.rl_module(model_config=dict(rest.pop("model_config")))
+            given = rest.pop("model_config")
+            before = self._model_config if isinstance(self._model_config, dict) else {}
+            self.rl_module(model_config=before | given if isinstance(given, dict) else given)
         return super().update_from_dict(rest)
 
 
@@ -58,6 +62,8 @@ class EpisodesConfig(RewardModelConfig):
         self.episodes_per_batch = 16
         self.episodes_per_minibatch: int = 4
         self.max_episode_steps: int | None = None
+        # What `validate` found out by itself: option → (value before, value found).
+        self._found: dict[str, tuple[Any, Any]] = {}
         self.gym_env_vectorize_mode = "vector_entry_point"
 
     def episodes(
@@ -97,9 +103,7 @@ class EpisodesConfig(RewardModelConfig):
     @override(AlgorithmConfig)
     def validate(self) -> None:
         for option in ("episodes_per_batch", "episodes_per_minibatch"):
-            value = getattr(self, option)
-            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                raise OptionError(option, f"must be a whole number of at least 1, not {value!r}.")
+            _check_whole_number(option, getattr(self, option), least=1)
         if self.episodes_per_minibatch > self.episodes_per_batch:
             raise OptionError(
                 "episodes_per_minibatch",
@@ -110,6 +114,8 @@ class EpisodesConfig(RewardModelConfig):
             raise OptionError(
                 "batch_mode", "must be complete_episodes: batches are whole episodes."
             )
+        if self.max_episode_steps is not None:
+            _check_whole_number("max_episode_steps", self.max_episode_steps, least=1)
         self._check_model_config()
         self._resolve_environment()
         steps = self.max_episode_steps + 1
@@ -118,6 +124,11 @@ class EpisodesConfig(RewardModelConfig):
         super().validate()
 
     def _check_model_config(self) -> None:
+        if not isinstance(self._model_config, dict):
+            kind = type(self._model_config).__name__
+            raise OptionError(
+                "model_config", f"must be a mapping of {', '.join(MODEL_CONFIG_KEYS)}, not {kind}."
+            )
         for key, value in self._model_config.items():
             if key not in MODEL_CONFIG_KEYS:
                 raise OptionError(
@@ -126,32 +137,52 @@ class EpisodesConfig(RewardModelConfig):
             if not isinstance(value, MODEL_CONFIG_KEYS[key]) or isinstance(value, bool):
                 kind = MODEL_CONFIG_KEYS[key].__name__
                 raise OptionError(f"model_config.{key}", f"must be of type {kind}, not {value!r}.")
+            if key == "encoder" and value not in ENCODERS:
+                raise OptionError(
+                    "model_config.encoder",
+                    f"must be one of {', '.join(ENCODERS)}, not {value!r}."
+                    + did_you_mean(value, ENCODERS),
+                )
+            if key.endswith("_dim"):
+                _check_whole_number(f"model_config.{key}", value, least=int(key != "gru_dim"))
 
     def _resolve_environment(self) -> None:
         """Ask the environment how long its episodes are, and whether it comes vectorised."""
-        if not isinstance(self.env, str) or (":" not in self.env and self.env not in gym.registry):
-            # Registered with Ray Tune or a class: only its author knows.
-            self.gym_env_vectorize_mode = "sync"
-            if self.max_episode_steps is None:
-                raise OptionError(
-                    "max_episode_steps", "is not known for this environment; set it in the config."
-                )
-            return
-        env = gym.make(self.env, **self.env_config)
-        try:
-            steps = getattr(env.unwrapped, "max_episode_steps", None)
-            steps = steps or (env.spec.max_episode_steps if env.spec else None)
-            vectorised = env.spec is not None and env.spec.vector_entry_point is not None
-        finally:
-            env.close()
-        if not vectorised:
-            self.gym_env_vectorize_mode = "sync"
+        for option, (before, found) in self._found.items():
+            if getattr(self, option) == found:  # not set by anyone since
+                setattr(self, option, before)
+        self._found = {}
+        steps, vectorised = _ask_environment(self.env, self.env_config)
+        if not vectorised and self.gym_env_vectorize_mode == "vector_entry_point":
+            self._find("gym_env_vectorize_mode", "sync")
         if self.max_episode_steps is None:
             if steps is None:
                 raise OptionError(
-                    "max_episode_steps", f"{self.env} does not say; set it in the config."
+                    "max_episode_steps", "is not known for this environment; set it in the config."
                 )
-            self.max_episode_steps = int(steps)
+            self._find("max_episode_steps", int(steps))
+
+    def _find(self, option: str, value: Any) -> None:
+        self._found[option] = (getattr(self, option), value)
+        setattr(self, option, value)
+
+
+def _ask_environment(env: Any, env_config: dict[str, Any]) -> tuple[int | None, bool]:
+    """Steps of the longest episode (None: unknown), and whether there is a vector form."""
+    if not isinstance(env, str) or (":" not in env and env not in gym.registry):
+        return None, False  # a class, or registered with Ray Tune: only its author knows
+    made = gym.make(env, **env_config)
+    try:
+        steps = getattr(made.unwrapped, "max_episode_steps", None)
+        steps = steps or (made.spec.max_episode_steps if made.spec else None)
+        return steps, made.spec is not None and made.spec.vector_entry_point is not None
+    finally:
+        made.close()
+
+
+def _check_whole_number(option: str, value: Any, *, least: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise OptionError(option, f"must be a whole number of at least {least}, not {value!r}.")
 
 
 class ConSpecMixinConfig(RewardModelConfig):

@@ -127,7 +127,9 @@ class EpisodeRunner(SingleAgentEnvRunner):
     def _plays_quickly(self) -> bool:
         """Users' connectors and callbacks are theirs to have: RLlib's loop calls them."""
         config = self.config
-        own_callbacks = any(c is not RLlibCallback for c in force_list(config.callbacks_class))
+        own_callbacks = any(
+            c is not RLlibCallback for c in force_list(config.callbacks_class)
+        ) or any(value for name, value in vars(config).items() if name.startswith("callbacks_on_"))
         own_connectors = (
             config._env_to_module_connector is not None
             or config._module_to_env_connector is not None

@@ -4,10 +4,13 @@ baseline.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.algorithms.ppo import PPO, PPOConfig
 from ray.rllib.core import ALL_MODULES
+from ray.rllib.core.learner.training_data import TrainingData
 from ray.rllib.utils.annotations import override
 from ray.rllib.utils.metrics import (
     ENV_RUNNER_RESULTS,
@@ -44,6 +47,27 @@ class WholeEpisodePPOConfig(EpisodesConfig, PPOConfig):
         self.num_envs_per_env_runner = 8
 
     @override(PPOConfig)
+    def training(
+        self,
+        *,
+        adam_eps: float = NotProvided,
+        learn_without_reward: bool = NotProvided,
+        **kwargs: Any,
+    ) -> WholeEpisodePPOConfig:
+        """PPO's settings, and:
+
+        Args:
+            adam_eps: Epsilon of the policy's Adam.
+            learn_without_reward: Whether to update the policy on batches in which nothing was paid.
+        """
+        super().training(**kwargs)
+        if adam_eps is not NotProvided:
+            self.adam_eps = adam_eps
+        if learn_without_reward is not NotProvided:
+            self.learn_without_reward = learn_without_reward
+        return self
+
+    @override(PPOConfig)
     def get_default_learner_class(self) -> type:
         return EpisodePPOLearner
 
@@ -68,10 +92,10 @@ class _EpisodePPO(PPO):
 
     def _update(self, episodes: list[Any]) -> None:
         results = self.learner_group.update(
-            episodes=episodes,
+            training_data=WholeEpisodes(episodes=episodes),
             timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: self._position},
             num_epochs=self.config.num_epochs,
-            minibatch_size=self.config.minibatch_size,
+            minibatch_size=self._minibatch_size(episodes),
             shuffle_batch_per_epoch=self.config.shuffle_batch_per_epoch,
         )
         self.metrics.aggregate(results, key=LEARNER_RESULTS)
@@ -80,6 +104,26 @@ class _EpisodePPO(PPO):
             policies=set(results[0]) - {ALL_MODULES},
             inference_only=True,
         )
+
+    def _minibatch_size(self, episodes: list[Any]) -> int:
+        """`episodes_per_minibatch` in RLlib's measure: that share of the batch's steps.
+
+        RLlib cuts minibatches in proportion to steps, each episode counting one more than it has.
+        """
+        count = min(self.config.episodes_per_minibatch, len(episodes))
+        return math.ceil(count * sum(len(e) + 1 for e in episodes) / len(episodes))
+
+
+class WholeEpisodes(TrainingData):
+    """Training data that is dealt out to learners by whole episodes; RLlib would cut one in two."""
+
+    @override(TrainingData)
+    def shard(self, num_shards: int, **kwargs: Any) -> list[tuple[TrainingData, dict]]:
+        shards = [self.episodes[i::num_shards] for i in range(num_shards)]
+        # Equal for all, or the learners would wait for each other's gradients for ever.
+        steps = max(sum(len(e) + 1 for e in shard) for shard in shards)
+        count = math.ceil(kwargs.get("num_epochs", 1) * steps / kwargs["minibatch_size"])
+        return [(TrainingData(episodes=s), {"num_total_minibatches": count}) for s in shards]
 
 
 class WholeEpisodePPO(RewardModelAlgorithm, _EpisodePPO):

@@ -156,7 +156,7 @@ class Player:
 def _info_of(infos: Mapping[str, Any], index: int) -> dict[str, Any]:
     """One environment's part of a vector environment's info."""
     return {
-        key: values[index]
+        key: _info_of(values, index) if isinstance(values, Mapping) else values[index]
         for key, values in infos.items()
         if not key.startswith("_") and f"_{key}" in infos and infos[f"_{key}"][index]
     }

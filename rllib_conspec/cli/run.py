@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,11 +16,12 @@ from rllib_conspec.cli import checkpoints, cluster, directories
 from rllib_conspec.cli.experiment import Experiment
 from rllib_conspec.cli.interrupt import Interrupt, pausing
 from rllib_conspec.cli.logs import ContinuedCSV, ContinuedJson
-from rllib_conspec.cli.progress import Progress, duration, metric
+from rllib_conspec.cli.outcome import METRIC, summarize
+from rllib_conspec.cli.progress import Progress
 from rllib_conspec.cli.validate import find_algorithm, tune_config, variants
+from rllib_conspec.cli.watch import Watcher, trial_name
 from rllib_conspec.errors import UserError
 
-METRIC = "env_runners/episode_return_mean"
 # A crash in the middle of a save must never take the last whole checkpoint with it.
 MIN_CHECKPOINTS = 2
 
@@ -102,7 +102,7 @@ def run(plans: list[Plan], options: RunOptions, console: Console) -> int:
     for entry in plans:
         with Interrupt() as interrupt:
             failed |= not _run_one(entry, options, console, interrupt)
-        _summary(entry, say)
+        summarize(entry.experiment.name, entry.storage / entry.directory, entry.trials, say)
         if interrupt.requested and (entry.unfinished or entry is not plans[-1]):
             say(f"Resume with: {resume_command(entry.experiment, options)}")
             return 130
@@ -142,7 +142,7 @@ def _run_one(entry: Plan, options: RunOptions, console: Console, interrupt: Inte
                 changed := changed_settings(entry.earlier.trials, settings)
             ):
                 progress.say(f"The file says otherwise now: {', '.join(changed)}.")
-        watcher = _Watcher(progress, interrupt, experiment, options.verbose)
+        watcher = Watcher(progress, interrupt, experiment, options.verbose)
         callbacks = [watcher, ContinuedCSV(), ContinuedJson()]
         if options.wandb:
             from ray.air.integrations.wandb import WandbLoggerCallback
@@ -164,8 +164,8 @@ def _run_one(entry: Plan, options: RunOptions, console: Console, interrupt: Inte
             restore=_restore_path(experiment),
             resume=True if entry.earlier else None,
             resume_config=_resume_config(experiment) if entry.earlier else None,
-            trial_name_creator=_trial_name,
-            trial_dirname_creator=_trial_name,
+            trial_name_creator=trial_name,
+            trial_dirname_creator=trial_name,
             callbacks=callbacks,
             raise_on_failed_trial=False,
             verbose=0,
@@ -202,127 +202,3 @@ def _resume_config(experiment: Experiment) -> ResumeConfig:
     skip = ResumeConfig.ResumeType.SKIP
     finished = resume if "stop" in experiment.overrides else skip
     return ResumeConfig(finished=finished, unfinished=resume, errored=resume)
-
-
-def _trial_name(trial: Any) -> str:
-    """A short name that is also a directory name: trial_0, trial_1_lr=0.001 …"""
-    number, _, tag = trial.experiment_tag.partition("_")
-    name = "_".join(part for part in ("trial", str(int(number)), tag) if part)
-    return "".join(c if c.isalnum() or c in "_-=.," else "-" for c in name)[:100]
-
-
-class _Watcher(tune.Callback):
-    """Follows the trials of one experiment."""
-
-    def __init__(
-        self, progress: Progress, interrupt: Interrupt, experiment: Experiment, verbose: int
-    ):
-        self._progress = progress
-        self._interrupt = interrupt
-        self._experiment = experiment
-        self._verbose = verbose
-        self._reported: set[str] = set()
-        self.ended: set[str] = set()
-
-    def on_step_begin(self, iteration: int, trials: list, **info: Any) -> None:
-        # The state of a resumed trial holds the old criteria.
-        if "stop" in self._experiment.overrides:
-            for trial in trials:
-                trial.stopping_criterion = self._experiment.stop
-
-    def on_step_end(self, iteration: int, trials: list, **info: Any) -> None:
-        self._interrupt.announce(self._progress.say)
-        if self._interrupt.requested and not any(
-            trial.status == "RUNNING" and trial.trial_id in self._reported for trial in trials
-        ):
-            self._interrupt.end_tune_loop()
-
-    def on_trial_start(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
-        name = self._experiment.name
-        name = name if len(trials) == 1 else f"{name}/{_trial_name(trial)}"
-        self._progress.started(trial.trial_id, name, trial.stopping_criterion or {})
-
-    def on_trial_result(
-        self, iteration: int, trials: list, trial: Any, result: dict, **info: Any
-    ) -> None:
-        self._reported.add(trial.trial_id)
-        self._progress.result(trial.trial_id, result)
-
-    def on_checkpoint(
-        self, iteration: int, trials: list, trial: Any, checkpoint: Any, **info: Any
-    ) -> None:
-        if Path(checkpoint.path).is_dir():  # not in a bucket
-            checkpoints.write_manifest(Path(checkpoint.path))
-
-    def on_trial_complete(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
-        self.ended.add(trial.trial_id)
-        self._progress.ended(trial.trial_id, "finished")
-
-    def on_trial_recover(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
-        self._report_error(trial, "failed and starts again from its last checkpoint")
-
-    def on_trial_error(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
-        self.ended.add(trial.trial_id)
-        self._progress.ended(trial.trial_id, "failed")
-        self._report_error(trial, "failed")
-
-    def _report_error(self, trial: Any, what: str) -> None:
-        text = Path(trial.error_file).read_text()
-        self._progress.say(f"rllib: {_trial_name(trial)} {what}: {error_line(text)}")
-        if self._verbose > 1:
-            self._progress.say(text)
-
-
-def error_line(text: str) -> str:
-    """The last line of a traceback that names an exception and says something.
-
-    RLlib raises bare exceptions from those of an environment: only the cause has a message.
-    """
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    named = [line for line in lines if re.match(r"[A-Za-z_][\w.]*(Error|Exception): \S", line)]
-    return (named or lines or ["unknown error"])[-1]
-
-
-def _summary(entry: Plan, say: Any) -> None:
-    """What came out, where it is, and how to look at it."""
-    name = entry.experiment.name
-    for trial in entry.trials:
-        last = trial.last_result or {}
-        reached = metric(last, METRIC)
-        label = name if len(entry.trials) == 1 else f"{name}/{_trial_name(trial)}"
-        if last:
-            spent = duration(metric(last, "time_total_s") or 0)
-            best = (trial.metric_analysis or {}).get(METRIC, {}).get("max")
-            text = f"{label}: {last.get('training_iteration', 0)} iterations in {spent}"
-            text += f", return {reached:.3g}" if reached is not None else ""
-            text += f" (best {best:.3g})" if best is not None and best == best else ""
-            say(text)
-        if trial.status == "ERROR" and trial.error_file:
-            say(f"  error log   {Path(trial.storage.trial_fs_path) / Path(trial.error_file).name}")
-        if trial.checkpoint:
-            path = shlex.quote(_short(trial.checkpoint.path))
-            say(f"  checkpoint  {path}")
-            say(f"  evaluate    rllib evaluate {path} --episodes 50")
-            for line in _prototypes(Path(trial.checkpoint.path)):
-                say(f"  {line}")
-    path = shlex.quote(_short(entry.storage / entry.directory))
-    say(f"Results: {path}  (curves: tensorboard --logdir {path})")
-
-
-def _prototypes(checkpoint: Path) -> list[str]:
-    """The critical steps that ConSpec found; their picture is written beside the checkpoint."""
-    if not checkpoint.is_dir():  # in a bucket
-        return []
-    from rllib_conspec.report.summary import describe_prototypes
-
-    lines, picture = describe_prototypes(checkpoint, checkpoint.parent)
-    shown = [f"picture     {shlex.quote(_short(picture))}"] if picture else []
-    return [f"found       {line}" for line in lines] + shown
-
-
-def _short(path: str | Path) -> str:
-    """Relative to the current directory when below it."""
-    try:
-        return str(Path(path).relative_to(Path.cwd()))
-    except ValueError:
-        return str(path)

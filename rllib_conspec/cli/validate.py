@@ -5,75 +5,19 @@ from __future__ import annotations
 import copy
 import inspect
 import itertools
-import math
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from rllib_conspec.cli import checkpoints
+from rllib_conspec.cli.config_keys import check_config
 from rllib_conspec.cli.environments import check_environment
 from rllib_conspec.cli.experiment import Experiment
-from rllib_conspec.cli.schema import alternatives, check_keys, expected, fits, is_grid, show
+from rllib_conspec.cli.schema import check_keys, expected, fits, is_grid, show
+from rllib_conspec.cli.stop import check_stop
 from rllib_conspec.errors import OptionError, UserError, did_you_mean
 
-# Keys of a result by which a run can be stopped. Below these sections any metric may appear.
-STOP_KEYS = (
-    "training_iteration",
-    "time_total_s",
-    "num_env_steps_sampled_lifetime",
-    "num_training_step_calls_per_iteration",
-    "env_runners/episode_return_mean",
-    "env_runners/episode_return_max",
-    "env_runners/episode_return_min",
-    "env_runners/episode_len_mean",
-    "env_runners/num_episodes_lifetime",
-    "env_runners/num_env_steps_sampled_lifetime",
-    "env_runners/success_rate",
-    "env_runners/success_rate_20",
-    "env_runners/intrinsic_return_mean",
-    "evaluation/env_runners/episode_return_mean",
-    "conspec/frozen",
-    "conspec/successes",
-)
-STOP_SECTIONS = ("env_runners", "evaluation", "learners", "conspec", "seconds", "timers", "perf")
-_OLD_STOP_KEYS = {
-    "episode_reward_mean": "env_runners/episode_return_mean",
-    "episode_return_mean": "env_runners/episode_return_mean",
-    "success_rate": "env_runners/success_rate",
-    "timesteps_total": "num_env_steps_sampled_lifetime",
-}
-# Least and greatest values that make sense; RLlib takes any number here and fails much later.
-LIMITS: dict[str, tuple[float, float]] = {
-    **dict.fromkeys(
-        (
-            "num_env_runners",
-            "num_learners",
-            "num_cpus_per_env_runner",
-            "num_gpus_per_env_runner",
-            "num_cpus_per_learner",
-            "num_gpus_per_learner",
-            "lr",
-            "grad_clip",
-            "seed",
-            "evaluation_num_env_runners",
-        ),
-        (0, math.inf),
-    ),
-    **dict.fromkeys(
-        (
-            "num_envs_per_env_runner",
-            "num_epochs",
-            "minibatch_size",
-            "train_batch_size_per_learner",
-            "rollout_fragment_length",
-            "evaluation_interval",
-            "evaluation_duration",
-        ),
-        (1, math.inf),
-    ),
-    **dict.fromkeys(("gamma", "lambda", "lambda_", "tau"), (0, 1)),
-}
 # A sweep larger than this is checked by its first combinations only.
 MAX_VARIANTS_CHECKED = 64
 DEFAULT_MODULE_ID = "default_policy"
@@ -128,55 +72,6 @@ def find_algorithm(run: Any) -> type:
     if not (inspect.isclass(algorithm) and issubclass(algorithm, Algorithm)):
         raise OptionError("run", f"{show(run)} is not an RLlib algorithm.")
     return algorithm
-
-
-def check_stop(stop: Mapping[str, Any]) -> None:
-    for key, value in stop.items():
-        name = f"stop.{key}"
-        if key in _OLD_STOP_KEYS:
-            raise OptionError(name, f'unknown metric. Did you mean "{_OLD_STOP_KEYS[key]}"?')
-        section, slash, _ = str(key).partition("/")
-        # Algorithms may report metrics of their own, so only a near miss is a mistake there.
-        own = slash and section in STOP_SECTIONS
-        hint = did_you_mean(key, STOP_KEYS, cutoff=0.9 if own else 0.6)
-        if key not in STOP_KEYS and (hint or not own):
-            raise OptionError(name, f"unknown metric.{hint}")
-        if not fits(float, value):
-            raise OptionError(name, f"expected a number, got {show(value)}.")
-        if key in ("training_iteration", "time_total_s") and value <= 0:
-            raise OptionError(name, f"must be more than 0, got {show(value)}.")
-
-
-def check_config(config: Mapping[str, Any], default: Any) -> None:
-    """Names and types of the keys of `config` against the algorithm's AlgorithmConfig."""
-    hints = _setter_hints(type(default))
-    values = default.to_dict()
-    known = [key for key in values if not key.startswith("_")]
-    known += [key for key in hints if _has_setter(default, key) and key not in known]
-    known += ["model_config"]
-    if "conspec_options" in known:  # where ConSpec keeps what the section `conspec` gave
-        known[known.index("conspec_options")] = "conspec"
-    try:
-        if "conspec" in config and "conspec" not in known:
-            raise OptionError("conspec", "this algorithm has no ConSpec; use run: ConSpec.")
-        check_keys(config, known)
-        for key, given in config.items():
-            before, hint = values.get(key), hints.get(key)
-            if before == -1 and hint is None:
-                names = [name for name in known if name != key]
-                raise OptionError(key, f"RLlib no longer uses it.{did_you_mean(key, names)}")
-            kinds = [kind for kind in (hint, _kind(before)) if kind is not None]
-            if key in ("env_config", "model_config", "conspec"):
-                kinds = [dict]
-            for value in alternatives(key, given):
-                if kinds and not any(fits(kind, value) for kind in kinds):
-                    raise OptionError(key, f"expected {expected(kinds)}, got {show(value)}.")
-                least, most = LIMITS.get(key, (-math.inf, math.inf))
-                if fits(float, value) and not least <= value <= most:
-                    bound = f"at least {least}" if value < least else f"at most {most}"
-                    raise OptionError(key, f"must be {bound}, got {show(value)}.")
-    except OptionError as error:
-        raise error.within("config") from error
 
 
 def build_config(default: Any, env: Any, settings: Mapping[str, Any]) -> Any:
@@ -285,34 +180,6 @@ def _check_model_config(model_config: Mapping[str, Any], config: Any) -> None:
     for key, value in model_config.items():
         if not fits(known[key], value):
             raise OptionError(key, f"expected {expected([known[key]])}, got {show(value)}.")
-
-
-def _setter_hints(config_class: type) -> dict[str, Any]:
-    """Annotations of the keyword arguments of an AlgorithmConfig's fluent methods, by name.
-
-    `.training(lr: Optional[float | list] = ...)` knows that lr may be a schedule; the default value
-    alone does not.
-    """
-    hints: dict[str, Any] = {}
-    for klass in reversed(config_class.__mro__):
-        for name, method in vars(klass).items():
-            if name.startswith("_") or not inspect.isfunction(method):
-                continue
-            for parameter in inspect.signature(method).parameters.values():
-                annotated = parameter.annotation is not parameter.empty
-                if parameter.kind is parameter.KEYWORD_ONLY and annotated:
-                    hints[parameter.name.rstrip("_")] = parameter.annotation
-    return hints
-
-
-def _has_setter(config: Any, key: str) -> bool:
-    attribute = getattr(type(config), key, None)
-    return hasattr(config, key) and (not isinstance(attribute, property) or bool(attribute.fset))
-
-
-def _kind(value: Any) -> type | None:
-    """The type that a default stands for, or None when it says nothing."""
-    return type(value) if isinstance(value, (bool, int, float, str, dict, list)) else None
 
 
 def _check_environments(configs: list[Any]) -> list[tuple[Any, Any] | None]:

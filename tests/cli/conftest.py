@@ -100,7 +100,7 @@ class Command:
                 return
         raise AssertionError(f"ended without {text!r}:\n{self.output}")
 
-    def finish(self, timeout=120):
+    def finish(self, timeout=300):
         """Wait for the end; exit code and output."""
         try:
             rest, _ = self.process.communicate(timeout=timeout)
