@@ -37,6 +37,7 @@ class RewardModelAlgorithm(Algorithm):
         super().setup(config)
         self._reward_model = self.config.get_reward_model()
         self._waiting: list[tuple[EpisodeSummary, Any]] = []
+        self._reward_metrics: dict[str, Any] = {}
 
     @override(Algorithm)
     def training_step(self) -> None:
@@ -50,6 +51,7 @@ class RewardModelAlgorithm(Algorithm):
             if self._synchronous or len(self._waiting) >= self.config.episodes_per_update:
                 self._update_reward_model(*zip(*self._waiting, strict=True))
                 self._waiting = []
+            self._log_nested((self._reward_model.name,), self._reward_metrics)
         self._log_seconds("iteration", time.perf_counter() - start)
 
     def _base_training_step(self) -> list[Report]:
@@ -114,10 +116,9 @@ class RewardModelAlgorithm(Algorithm):
             results = self.learner_group.foreach_learner(
                 lambda learner, chosen=chosen: learner.update_reward_model(chosen)
             )
-            metrics = _values(results)[0]
+            self._reward_metrics = _values(results)[0]
         with self._timed("broadcast"):
             self._broadcast()
-        self._log_nested((self._reward_model.name,), metrics)
 
     def _broadcast(self) -> None:
         """Give every rollout worker the newest snapshot, put into the object store once."""

@@ -67,7 +67,7 @@ def config_of(base, **conspec):
     config.reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=500)
     config.training(train_batch_size_per_learner=100).debugging(seed=1)
     config.rl_module(model_config=DefaultModelConfig(fcnet_hiddens=[16]))
-    config.episodes_per_update = 4
+    config.episodes_per_update = 4 if conspec.get("success") == "top_k" else 2
     if base in (DQN, SAC):
         config.training(num_steps_sampled_before_learning_starts=200)
     options = EAGER | {"encoder": "mlp", "threshold": 0.0, "success": "tiny:good"} | conspec

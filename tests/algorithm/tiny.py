@@ -86,9 +86,10 @@ def trained_on(algo):
     """One iteration: (episodes that the RL update got, result)."""
     given, original = [], algo.learner_group.update
 
-    def spy(*args, episodes, **kwargs):
-        given.extend(copy.deepcopy(episodes))  # the learner lengthens and renames its own
-        return original(*args, episodes=episodes, **kwargs)
+    def spy(*args, training_data, **kwargs):
+        # A copy: the learner lengthens and renames its own.
+        given.extend(copy.deepcopy(training_data.episodes))
+        return original(*args, training_data=training_data, **kwargs)
 
     algo.learner_group.update = spy
     try:

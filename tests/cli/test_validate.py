@@ -55,7 +55,7 @@ KEYS1 = (Path(__file__).resolve().parents[2] / "tuned_examples" / "keys1.yaml").
             'config.model_config.grudim: unknown option. Did you mean "gru_dim"?',
         ),
         ("gru_dim: 512", "gru_dim: big", "config.model_config.gru_dim: expected a whole number"),
-        ("{encoder: conv,", "{encoder: cnov,", "config.model_config: encoder must be one of"),
+        ("{encoder: conv,", "{encoder: cnov,", "config.model_config.encoder: must be one of"),
         (
             "MultiKeyToDoor-v0",
             "MultiKeyToDor-v0",
