@@ -8,6 +8,7 @@ same episodes.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -23,6 +24,7 @@ from rllib_conspec.algorithm.seeding import derived_seed
 from rllib_conspec.retrospection.success import EpisodeSummary
 
 SECONDS = "seconds"
+RECENT = 20  # iterations in `success_rate_20`
 
 
 class WorkersLost(RuntimeError):
@@ -38,6 +40,7 @@ class RewardModelAlgorithm(Algorithm):
         self._reward_model = self.config.get_reward_model()
         self._waiting: list[tuple[EpisodeSummary, Any]] = []
         self._reward_metrics: dict[str, Any] = {}
+        self._recent: deque[float] = deque(maxlen=RECENT)
 
     @override(Algorithm)
     def training_step(self) -> None:
@@ -134,8 +137,13 @@ class RewardModelAlgorithm(Algorithm):
             )
 
     @override(Algorithm)
+    def get_state(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        return super().get_state(*args, **kwargs) | {"recent_success": list(self._recent)}
+
+    @override(Algorithm)
     def set_state(self, state: dict[str, Any]) -> None:
         super().set_state(state)
+        self._recent.extend(state.get("recent_success", ()))
         if self.config.get_reward_model() is not None:
             self._broadcast()
 
@@ -159,10 +167,10 @@ class RewardModelAlgorithm(Algorithm):
             else:
                 success = np.array([s.success for s in summaries])
             self._log((ENV_RUNNER_RESULTS, "success_rate"), float(success.mean()))
-            # Over the last 20 iterations: what "solved" is judged by, and a good thing to stop at.
-            self.metrics.log_value(
-                (ENV_RUNNER_RESULTS, "success_rate_20"), float(success.mean()), window=20
-            )
+            # What "solved" is judged by, and a good thing to stop at. RLlib's own windows end with
+            # every iteration. Before there are 20, the missing ones count as failures.
+            self._recent.append(float(success.mean()))
+            self._log((ENV_RUNNER_RESULTS, "success_rate_20"), sum(self._recent) / RECENT)
         paid = [r for report in reports for r in report.intrinsic_returns]
         if paid and self._reward_model is not None:
             self._log((ENV_RUNNER_RESULTS, "intrinsic_return_mean"), float(np.mean(paid)))

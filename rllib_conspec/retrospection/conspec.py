@@ -15,6 +15,7 @@ from rllib_conspec.retrospection.memory import (
     DistinctFrames,
     EpisodeMemory,
     Exemplars,
+    Reservoir,
     StoredEpisode,
     draw,
     pack,
@@ -121,17 +122,17 @@ class ConSpecLearner:
         self.options = options
         self._shape = tuple(shape)
         self.version = 0
+        self._rng = np.random.default_rng(seed)
         self.successes = EpisodeMemory(options.memory_size)
-        self.failures = EpisodeMemory(options.failures_kept)
-        # The newest episodes, not yet trained on, when the criterion asks for such.
-        self.unseen_successes: list[StoredEpisode] = []
-        self.unseen_failures: list[StoredEpisode] = []
+        self.failures = self._failure_memory(options.failures_kept)
+        # Episodes not yet trained on, when the criterion asks for such; then they move on.
+        self.unseen_successes = EpisodeMemory(options.unseen_successes)
+        self.unseen_failures = self._failure_memory(options.unseen_failures)
         self.exemplars: dict[int, Exemplars] = {}
         self.met = np.zeros(options.num_prototypes, dtype=bool)  # reached the criterion for good
         self.streak = np.zeros(options.num_prototypes, dtype=np.int64)
         self.idle = np.zeros(options.num_prototypes, dtype=np.int64)  # steps without separation
         self.active = options.recruit_start if options.recruit else options.num_prototypes
-        self._rng = np.random.default_rng(seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(self._rng.integers(2**31)))
             self.model = Prototypes(options, shape).to(device)
@@ -156,12 +157,18 @@ class ConSpecLearner:
         if self.options.criterion == "memory":
             self._note_unseen(won, lost)
         else:
-            self.unseen_successes += won
-            self.unseen_failures += lost
-            won = _release(self.unseen_successes, self.options.unseen_successes)
-            lost = _release(self.unseen_failures, self.options.unseen_failures)
+            won, lost = self.unseen_successes.offer(won), self.unseen_failures.offer(lost)
         self.successes.extend(won)
         self.failures.extend(lost)
+
+    def _failure_memory(self, capacity: int) -> EpisodeMemory:
+        if self.options.failure_memory == "reservoir":
+            return Reservoir(capacity, self._rng)
+        return EpisodeMemory(capacity)
+
+    @property
+    def _memories(self) -> tuple[EpisodeMemory, ...]:
+        return self.successes, self.failures, self.unseen_successes, self.unseen_failures
 
     @property
     def learning(self) -> bool:
@@ -231,11 +238,11 @@ class ConSpecLearner:
     def _judge_on_unseen(self) -> None:
         """Judge the prototypes on held-out episodes; an iteration counts all of its steps."""
         o = self.options
-        if len(self.unseen_successes) < o.unseen_successes or not self.unseen_failures:
+        if len(self.unseen_successes) < o.unseen_successes or not len(self.unseen_failures):
             return
         everyone = range(self.active)
-        won = best_matches(self.model, everyone, self.unseen_successes, o.top_k)
-        lost = best_matches(self.model, everyone, self.unseen_failures, o.top_k)
+        won = best_matches(self.model, everyone, tuple(self.unseen_successes), o.top_k)
+        lost = best_matches(self.model, everyone, tuple(self.unseen_failures), o.top_k)
         gap = L.separation(won, lost).cpu().numpy()
         # A critical step is in every success: one held-out success without a match refutes it.
         everywhere = won.amin(dim=-1).cpu().numpy() > o.threshold
@@ -277,7 +284,7 @@ class ConSpecLearner:
         others = np.flatnonzero(self.met)
         if not len(others):
             return False
-        successes = self.unseen_successes or tuple(self.successes)
+        successes = tuple(self.unseen_successes) or tuple(self.successes)
         scale = self.options.softmax_scale
         shared = overlaps(self.model, [i, *others.tolist()], successes, scale)
         return bool(shared[0, 1:].max() > SAME)
@@ -324,7 +331,7 @@ class ConSpecLearner:
 
     def get_state(self) -> dict[str, Any]:
         """Everything needed to continue exactly, sharing nothing with the learner."""
-        groups = [self.successes, self.failures, self.unseen_successes, self.unseen_failures]
+        groups = list(self._memories)
         for e in self.exemplars.values():
             groups += [e.successes, e.failures]
         return {
@@ -333,6 +340,7 @@ class ConSpecLearner:
             "model": _to_numpy(self.model.state_dict()),
             "optimizer": copy.deepcopy(self.optimizer.state_dict()),
             "episodes": pack([tuple(g) for g in groups]),
+            "seen": [memory.seen for memory in self._memories],
             "frozen": list(self.exemplars),
             "met": self.met.copy(),
             "streak": self.streak.copy(),
@@ -353,12 +361,10 @@ class ConSpecLearner:
     def set_state(self, state: dict[str, Any]) -> None:
         self.model.load_state_dict({k: torch.from_numpy(v) for k, v in state["model"].items()})
         self.optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))
-        won, lost, unseen_won, unseen_lost, *own = unpack(state["episodes"])
-        self.successes = EpisodeMemory(self.options.memory_size)
-        self.failures = EpisodeMemory(self.options.failures_kept)
-        self.successes.extend(won)
-        self.failures.extend(lost)
-        self.unseen_successes, self.unseen_failures = list(unseen_won), list(unseen_lost)
+        groups = unpack(state["episodes"])
+        for memory, held, seen in zip(self._memories, groups, state["seen"], strict=False):
+            memory.restore(held, seen)
+        own = groups[len(self._memories) :]
         self.exemplars = {
             i: Exemplars(s, f) for i, s, f in zip(state["frozen"], own[::2], own[1::2], strict=True)
         }
@@ -367,14 +373,6 @@ class ConSpecLearner:
         self.active, self.version = state["active"], state["version"]
         self._unseen_separation = state["unseen_separation"].copy()
         self._rng.bit_generator.state = state["rng"]
-
-
-def _release(waiting: list[StoredEpisode], keep: int) -> list[StoredEpisode]:
-    """Take the oldest out of `waiting`, so that at most `keep` stay."""
-    count = max(0, len(waiting) - keep)
-    released = waiting[:count]
-    del waiting[:count]
-    return released
 
 
 def _merge(earlier: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,6 @@ frames are found without looking at pixels again and are encoded once per gradie
 from __future__ import annotations
 
 import hashlib
-from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -64,10 +63,12 @@ class Exemplars:
 
 
 class EpisodeMemory:
-    """A bounded first-in-first-out memory of episodes."""
+    """A bounded memory of the newest episodes: first in, first out."""
 
     def __init__(self, capacity: int) -> None:
-        self._episodes: deque[StoredEpisode] = deque(maxlen=capacity)
+        self.seen = 0  # episodes ever offered
+        self._capacity = capacity
+        self._episodes: list[StoredEpisode] = []
 
     def __len__(self) -> int:
         return len(self._episodes)
@@ -75,8 +76,41 @@ class EpisodeMemory:
     def __iter__(self):
         return iter(self._episodes)
 
+    def offer(self, episodes: Iterable[StoredEpisode]) -> list[StoredEpisode]:
+        """Take the episodes in; returns those that are not, or no longer, held."""
+        episodes = list(episodes)
+        self.seen += len(episodes)
+        every = self._episodes + episodes
+        self._episodes = every[-self._capacity :]
+        return every[: -self._capacity]
+
     def extend(self, episodes: Iterable[StoredEpisode]) -> None:
-        self._episodes.extend(episodes)
+        self.offer(episodes)
+
+    def restore(self, episodes: Iterable[StoredEpisode], seen: int) -> None:
+        """Hold exactly these, as after `seen` offers."""
+        self._episodes, self.seen = list(episodes), seen
+
+
+class Reservoir(EpisodeMemory):
+    """A bounded uniform sample of all episodes ever offered (algorithm R)."""
+
+    def __init__(self, capacity: int, rng: np.random.Generator) -> None:
+        super().__init__(capacity)
+        self._rng = rng
+
+    def offer(self, episodes: Iterable[StoredEpisode]) -> list[StoredEpisode]:
+        left = []
+        for episode in episodes:
+            self.seen += 1
+            if len(self._episodes) < self._capacity:
+                self._episodes.append(episode)
+                continue
+            place = int(self._rng.integers(self.seen))
+            if place < self._capacity:
+                episode, self._episodes[place] = self._episodes[place], episode
+            left.append(episode)
+        return left
 
 
 def draw(

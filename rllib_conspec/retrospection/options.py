@@ -61,6 +61,12 @@ class ConSpecOptions:
     failure_memory_size: int | None = option(
         None, "capacity of the failure memory F, in episodes (default: memory_size)", min=1
     )
+    failure_memory: str = option(
+        "fifo",
+        "which failures F holds: the newest (fifo, the paper), or a uniform sample of all so far "
+        "(reservoir), against which a step stays critical after the policy has learned it",
+        choices=("fifo", "reservoir"),
+    )
     memory_batch: int = option(16, "successes drawn per gradient step", min=1)
     failure_batch: int | None = option(
         None, "failures drawn per gradient step (default: memory_batch)", min=1
