@@ -137,3 +137,13 @@ def test_an_exception_in_the_learner_ends_training(built):
     algo = built(keys_config())
     reward_learner(algo).step = lambda: 1 / 0
     train_until_error(algo, ZeroDivisionError)
+
+
+def test_success_rate_20_is_the_mean_of_the_last_20_iterations(built):
+    """Missing ones count as failures, or one lucky batch would end a run."""
+    algo = built(keys_config())
+    rates = [algo.train()["env_runners"] for _ in range(23)]
+    singles = [r["success_rate"] for r in rates]
+    assert sum(singles) > 0
+    assert rates[4]["success_rate_20"] == pytest.approx(sum(singles[:5]) / 20)
+    assert rates[-1]["success_rate_20"] == pytest.approx(sum(singles[-20:]) / 20)

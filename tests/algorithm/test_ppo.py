@@ -3,6 +3,7 @@
 import gymnasium as gym
 import numpy as np
 import pytest
+import torch
 
 from rllib_conspec import WholeEpisodePPOConfig
 
@@ -79,3 +80,25 @@ def test_continuous_actions_are_learned(ray_local):
 
     assert per_step(results[0]) < -0.5
     assert per_step(results[-1]) > 0.6 * per_step(results[0])
+
+
+class Nothing(Recall):
+    """Never pays."""
+
+    def step(self, action):
+        observation, _, *rest = super().step(action)
+        return observation, 0.0, *rest
+
+
+@pytest.mark.parametrize("learns", [True, False])
+def test_batches_without_reward_move_the_policy_only_if_asked_to(ray_local, learns):
+    config = WholeEpisodePPOConfig().environment(Nothing).episodes(per_batch=8, max_steps=3)
+    config.env_runners(num_env_runners=0, num_envs_per_env_runner=4)
+    config.rl_module(model_config={"encoder": "mlp", "encoder_dim": 8, "gru_dim": 0})
+    config.training(learn_without_reward=learns)
+    algo = config.build_algo()
+    before = algo.get_module().actor.weight.clone()
+    result = algo.train()
+    assert result["env_runners"]["num_env_steps_sampled"] == 24
+    assert torch.equal(algo.get_module().actor.weight, before) != learns
+    algo.stop()

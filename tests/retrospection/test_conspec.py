@@ -650,6 +650,7 @@ def test_versions_count_iterations():
 STATES = {
     "plain": {"memory_batch": 2},
     "unseen": {"memory_batch": 2, "criterion": "unseen", "unseen_successes": 2},
+    "reservoir": {"memory_batch": 2, "failure_memory": "reservoir"},
     "recruit": {"recruit": True, "recruit_start": 1, "num_prototypes": 4},
     "restart": {"restart_after": 3, "freeze_distinct": True},
     "stop_gradient": {"stop_gradient": True, "weight_decay": 1e-3},

@@ -1,0 +1,31 @@
+import os
+
+import pytest
+import torch
+
+from rllib_conspec.algorithm.threads import LARGE, cores_for
+
+
+@pytest.fixture
+def one_thread():
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_a_large_model_gets_all_cores_for_the_while(one_thread):
+    with cores_for(LARGE):
+        assert torch.get_num_threads() == len(os.sched_getaffinity(0))
+    assert torch.get_num_threads() == 1
+
+
+def test_a_small_model_keeps_its_thread(one_thread):
+    with cores_for(LARGE - 1):
+        assert torch.get_num_threads() == 1
+
+
+def test_threads_are_given_back_after_an_error(one_thread):
+    with pytest.raises(ZeroDivisionError), cores_for(LARGE):
+        _ = 1 / 0
+    assert torch.get_num_threads() == 1
