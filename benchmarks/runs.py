@@ -15,7 +15,7 @@ import yaml
 from episodes import random_episodes
 
 from rllib_conspec import ConSpec, WholeEpisodePPO
-from rllib_conspec.retrospection.memory import StoredEpisode
+from rllib_conspec.retrospection.memory import Exemplars, StoredEpisode
 from rllib_conspec.tasks.keys.script import optimal_actions
 
 EXAMPLES = Path(__file__).parents[1] / "tuned_examples"
@@ -59,10 +59,10 @@ def fill_memories(algorithm, keys: int, *, frozen: bool) -> None:
     """Fill S and F, and freeze every prototype on episodes of its own if asked to."""
     model = algorithm.learner_group._learner.reward_model
     count = model.options.memory_size
+    won = scripted_successes(keys, 2 * count)
     for i in range(model.options.num_prototypes if frozen else 1):
-        model.add(
-            scripted_successes(keys, count) + random_episodes(keys, 2 * count, seed=i)[count:]
-        )
+        lost = random_episodes(keys, 2 * model.options.failures_kept, seed=i)
+        model.add(won + [e.judged(False) for e in lost])
         if frozen:
-            model.streak[i] = model.options.freeze_after
-            model._freeze()
+            model.met[i] = True
+            model.exemplars[i] = Exemplars(tuple(model.successes), tuple(model.failures))

@@ -13,7 +13,8 @@ def test_every_example_is_valid_and_says_what_to_expect(name):
     assert any(line.startswith("# Expected: ") for line in header)
     assert any(line.startswith("# Time: ") for line in header)
     (experiment,) = load_experiments(str(file), {})
-    assert experiment.name == file.stem
+    # Names of their own, so that --resume cannot take up another file's run.
+    assert experiment.name == file.stem + ("_cpu" if name.startswith("cpu/") else "")
     validate(experiment)
 
 
