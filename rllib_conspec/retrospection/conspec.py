@@ -243,6 +243,7 @@ class ConSpecLearner:
         everyone = range(self.active)
         won = best_matches(self.model, everyone, tuple(self.unseen_successes), o.top_k)
         lost = best_matches(self.model, everyone, tuple(self.unseen_failures), o.top_k)
+        lost = L.least_matching(lost, o.failure_share)
         gap = L.separation(won, lost).cpu().numpy()
         # A critical step is in every success: one held-out success without a match refutes it.
         everywhere = won.amin(dim=-1).cpu().numpy() > o.threshold

@@ -6,6 +6,8 @@ steps. Padding never enters a maximum, a softmax or a mean.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -21,6 +23,12 @@ def best_match(s: Tensor, mask: Tensor, top_k: int = 1) -> Tensor:
     best = s.topk(min(top_k, s.shape[-1]), dim=-1).values
     real = torch.isfinite(best)
     return best.masked_fill(~real, 0.0).sum(dim=-1) / real.sum(dim=-1)
+
+
+def least_matching(best: Tensor, share: float) -> Tensor:
+    """The `share` of the episodes that match each prototype least: [H, K] → [H, ⌈share · K⌉]."""
+    count = math.ceil(share * best.shape[-1])
+    return best.topk(count, dim=-1, largest=False).values
 
 
 def success_loss(best: Tensor) -> Tensor:

@@ -80,6 +80,13 @@ class ConSpecOptions:
     top_k: int = option(
         1, "score an episode by the mean of its k best matches (1 is the maximum)", min=1
     )
+    failure_share: float = option(
+        1.0,
+        "share of the failures, those that match a prototype least, that count against it (the "
+        "paper: all). A step that some failures contain too can then still be found",
+        above=0.0,
+        max=1.0,
+    )
     diversity: str = option(
         "cosine",
         "D: cosine between the prototypes' match times, or entropy of their sum (Montezuma)",

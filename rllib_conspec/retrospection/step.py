@@ -77,6 +77,7 @@ def contrastive_loss(
     for c in contrasts:
         won = L.best_match(*view.by_step(s, c.prototypes, c.successes), options.top_k)
         lost = L.best_match(*view.by_step(s, c.prototypes, c.failures), options.top_k)
+        lost = L.least_matching(lost, options.failure_share)
         success, failure = success + L.success_loss(won), failure + L.failure_loss(lost)
         success_best |= dict(zip(c.prototypes, won.detach(), strict=True))
         failure_best |= dict(zip(c.prototypes, lost.detach(), strict=True))
