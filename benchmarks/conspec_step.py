@@ -120,7 +120,9 @@ def main() -> None:
         return ConSpecOptions(num_prototypes=count), *split(random_episodes(2, 32))
 
     def with_length(length: int):
-        return ConSpecOptions(), *split(lengthened(random_episodes(1, 32), length))
+        # From more episodes than are used, so that longer ones bring new frames.
+        longer = lengthened(random_episodes(4, 128), length)
+        return ConSpecOptions(), longer[:16], longer[-16:]
 
     by_prototypes = growth("H", [2, 8, 20, 40], with_prototypes)
     by_length = growth("T", [65, 125, 250, 500], with_length)

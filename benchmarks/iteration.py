@@ -17,7 +17,8 @@ ITERATIONS = 5
 
 def phases(config: dict, keys: int, *, conspec: bool, runners: int) -> dict[str, float]:
     """Median seconds of every phase, and environment steps per second."""
-    algorithm = build(config | {"seed": 0}, conspec=conspec, runners=runners)
+    config = config | {"seed": 0, "learn_without_reward": True}
+    algorithm = build(config, conspec=conspec, runners=runners)
     if conspec:
         fill_memories(algorithm, keys, frozen=False)
     results = [algorithm.train() for _ in range(ITERATIONS + 1)][1:]

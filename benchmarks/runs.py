@@ -66,3 +66,6 @@ def fill_memories(algorithm, keys: int, *, frozen: bool) -> None:
         if frozen:
             model.met[i] = True
             model.exemplars[i] = Exemplars(tuple(model.successes), tuple(model.failures))
+    # At the very first steps all scores are alike, and every frame carries gradient.
+    for _ in range(8 // model.options.steps_per_iteration):
+        model.step()

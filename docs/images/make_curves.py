@@ -26,12 +26,13 @@ def main(results: str) -> None:
             if not curves:
                 continue
             steps, low, middle, high = quartiles(curves)
+            steps = steps / 1000
             (line,) = axis.plot(steps, middle, label=f"{label} ({len(curves)} seeds)")
             axis.fill_between(steps, low, high, color=line.get_color(), alpha=0.25)
             reached = ", ".join(f"{c.steps_to(0.9):,.0f}" for c in curves)
             print(f"{keys} keys, {label}: steps to 0.9: {reached}")
         axis.set_title(f"{keys} key{'s' if keys > 1 else ''}, CPU sizes")
-        axis.set_xlabel("environment steps")
+        axis.set_xlabel("thousand environment steps")
         axis.legend(loc="center right")
     axes[0].set_ylabel("success rate, mean of 20 iterations")
     figure.tight_layout()
