@@ -12,7 +12,7 @@ import numpy as np
 from runs import build, experiment, fill_memories, start_ray
 
 PHASES = ["sample", "score", "gather", "rl_update", "conspec_step", "broadcast", "iteration"]
-ITERATIONS = 5
+ITERATIONS = 4
 
 
 def phases(config: dict, keys: int, *, conspec: bool, runners: int) -> dict[str, float]:
