@@ -28,6 +28,8 @@ def best_match(s: Tensor, mask: Tensor, top_k: int = 1) -> Tensor:
 def least_matching(best: Tensor, share: float) -> Tensor:
     """The `share` of the episodes that match each prototype least: [H, K] → [H, ⌈share · K⌉]."""
     count = math.ceil(share * best.shape[-1])
+    if count == best.shape[-1]:
+        return best  # in their order, which topk would change
     return best.topk(count, dim=-1, largest=False).values
 
 
