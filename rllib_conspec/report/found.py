@@ -14,8 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from rllib_conspec.errors import UserError
-from rllib_conspec.retrospection.conspec import ConSpecLearner, episode_scores
+from rllib_conspec.retrospection.conspec import ConSpecLearner
 from rllib_conspec.retrospection.memory import StoredEpisode
+from rllib_conspec.retrospection.scorer import episode_scores
 
 NEAR = 2  # steps between a prototype's best match and an event that it is said to have found
 

@@ -171,6 +171,11 @@ class ConSpecOptions:
     remove_repeats: bool = option(
         True, "after eqn 2, take 1, 1/2 and 1/4 of the last three payments away (the authors' code)"
     )
+    pay_once: bool = option(
+        False,
+        "with window: pay every prototype only at its best match of an episode (the paper: at "
+        "every local best), so that staying where it matches earns nothing more",
+    )
     pay: str = option(
         "frozen",
         "which prototypes pay: those that met the criterion (the authors' code) or all (the paper)",
@@ -268,6 +273,8 @@ def _check_together(o: ConSpecOptions) -> None:
         raise OptionError(
             "recruit_start", f"is {o.recruit_start}, more than num_prototypes ({o.num_prototypes})."
         )
+    if o.pay_once and o.intrinsic == "potential":
+        raise OptionError("pay_once", "has no meaning with intrinsic potential; use window.")
     if ":" in o.success:
         _check_importable(o.success)
     elif o.success not in (known := ("sparse", "top_k", "goal")):

@@ -19,16 +19,35 @@ def thresholded(s: np.ndarray, threshold: float) -> np.ndarray:
 
 
 def window_reward(
-    s: np.ndarray, *, scale: float, threshold: float, window: int, remove_repeats: bool
+    s: np.ndarray,
+    *,
+    scale: float,
+    threshold: float,
+    window: int,
+    remove_repeats: bool,
+    once: bool = False,
 ) -> np.ndarray:
-    """Eqn 2: a prototype pays where its ŝ is the maximum of `window` steps on either side."""
+    """Eqn 2: a prototype pays where its ŝ is the maximum of `window` steps on either side.
+
+    With `once` it pays at the first of its best steps in the whole episode instead.
+    """
     paid = thresholded(s, threshold)
+    if once:
+        return scale * only_best(paid).sum(axis=0)
     # Beyond the episode's ends there is nothing, which is never above a score of 0 or more.
     peak = maximum_filter1d(paid, 2 * window + 1, axis=-1, mode="constant", cval=0.0)
     paid = np.where(paid == peak, paid, 0.0)
     if remove_repeats:
         paid = without_repeats(paid)
     return scale * paid.sum(axis=0)
+
+
+def only_best(paid: np.ndarray) -> np.ndarray:
+    """What every prototype pays at the first of its best steps, 0 at all others. [H, T]"""
+    best = paid.argmax(axis=-1, keepdims=True)
+    kept = np.zeros_like(paid)
+    np.put_along_axis(kept, best, np.take_along_axis(paid, best, axis=-1), axis=-1)
+    return kept
 
 
 def without_repeats(paid: np.ndarray) -> np.ndarray:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from rllib_conspec import ConSpecConfig, WholeEpisodePPOConfig
-from rllib_conspec.retrospection.conspec import episode_scores
 from rllib_conspec.retrospection.memory import StoredEpisode
 from rllib_conspec.retrospection.rewards import potential_reward, window_reward
+from rllib_conspec.retrospection.scorer import episode_scores
 
 KEYS = "rllib_conspec:MultiKeyToDoor-v0"
 MODEL = {"encoder": "conv", "encoder_dim": 8, "gru_dim": 8}

@@ -166,6 +166,15 @@ def window_reward(
     return reward
 
 
+def once_reward(s: list[list[float]], scale: float, threshold: float) -> list[float]:
+    """λ·R_task·Σ_i ŝ_it at the first step t where ŝ_i is at its highest, 0 at all others."""
+    reward = [0.0 for _ in s[0]]
+    for row in s:
+        hat = [x if x > threshold else 0.0 for x in row]
+        reward[hat.index(max(hat))] += scale * max(hat)
+    return reward
+
+
 def potential_reward(
     s: list[list[float]], scale: float, threshold: float, gamma: float
 ) -> list[float]:
@@ -196,4 +205,6 @@ def intrinsic_reward(
     scale = options.intrinsic_coeff * options.task_reward
     if options.intrinsic == "potential":
         return potential_reward(s, scale, options.threshold, gamma)
+    if options.pay_once:
+        return once_reward(s, scale, options.threshold)
     return window_reward(s, scale, options.threshold, options.window, options.remove_repeats)

@@ -1,4 +1,4 @@
-"""The learner and the scorer: freezing, recruiting, paying, saving, and learning at all."""
+"""The learner: freezing, recruiting, paying, saving, and learning at all."""
 
 import copy
 import hashlib
@@ -10,45 +10,13 @@ import numpy as np
 import pytest
 import torch
 from builders import marked_episode, marked_episodes, marker_step
+from learners import GAMMA, QUICK, SHAPE, iterate, new_learner
 
-from rllib_conspec.retrospection.conspec import (
-    ConSpecLearner,
-    ConSpecModel,
-    ConSpecScorer,
-    Snapshot,
-    episode_scores,
-)
+from rllib_conspec.retrospection.conspec import ConSpecLearner, ConSpecModel
 from rllib_conspec.retrospection.memory import StoredEpisode
+from rllib_conspec.retrospection.scorer import ConSpecScorer, Snapshot, episode_scores
 from rllib_conspec.retrospection.step import best_matches
 from rllib_conspec.retrospection.success import EpisodeSummary
-
-SHAPE = (4,)
-GAMMA = 0.9
-# Small memories, and a threshold that prototypes reach within a few steps.
-QUICK = {
-    "num_prototypes": 3,
-    "encoder_dim": 16,
-    "projection_dim": 32,
-    "memory_size": 4,
-    "memory_batch": 4,
-    "threshold": 0.1,
-    "freeze_after": 3,
-    "lr": 0.01,
-    "diversity_coeff": 0.01,  # the synthetic task has one marker for all
-}
-
-
-def new_learner(seed=0, **values) -> ConSpecLearner:
-    return ConSpecLearner(builders.options(**(QUICK | values)), SHAPE, seed=seed)
-
-
-def iterate(learner, rng, iterations, won=2, lost=3):
-    """Whole iterations with new episodes in each; metrics of each."""
-    metrics = []
-    for _ in range(iterations):
-        learner.add(marked_episodes(rng, won, lost))
-        metrics.append(learner.step())
-    return metrics
 
 
 def weights(learner):
@@ -523,52 +491,6 @@ def test_memorising_does_not_meet_the_unseen_criterion():
 # --- paying -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("intrinsic", ["window", "potential"])
-@pytest.mark.parametrize("pay", ["frozen", "all"])
-@pytest.mark.parametrize("projection", ["per_prototype", "shared"])
-def test_the_scorer_pays_what_the_formula_says(intrinsic, pay, projection):
-    # λ and R_task away from 1, so that both must be there.
-    learner = new_learner(
-        num_prototypes=4,
-        projection=projection,
-        intrinsic=intrinsic,
-        pay=pay,
-        intrinsic_coeff=0.3,
-        task_reward=2.0,
-        recruit=True,
-        recruit_start=2,
-    )
-    rng = np.random.default_rng(0)
-    while not learner.met.any():
-        iterate(learner, rng, 1)
-        assert learner.version < 60
-    pays = list(np.flatnonzero(learner.snapshot().pays))
-    assert 0 < len(pays) < 4
-    scorer = ConSpecScorer(learner.options, SHAPE, GAMMA)
-    scorer.load(learner.snapshot())
-
-    unseen = [marked_episode(rng, k % 2 == 0, length=1 + 3 * k) for k in range(6)]
-    model = copy.deepcopy(learner.model).double()
-    total = 0.0
-    for episode, reward in zip(unseen, scorer.reward(unseen), strict=True):
-        assert reward.dtype == np.float32
-        expected = literal.intrinsic_reward(model, learner.options, pays, episode, GAMMA)
-        np.testing.assert_allclose(reward, expected, atol=1e-5)
-        total += np.abs(reward).sum()
-    assert total > 0.1
-
-
-def test_one_episode_is_paid_the_same_alone_and_in_a_batch():
-    learner, rng = new_learner(pay="all"), np.random.default_rng(0)
-    iterate(learner, rng, 5)
-    scorer = ConSpecScorer(learner.options, SHAPE, GAMMA)
-    scorer.load(learner.snapshot())
-    batch = [marked_episode(rng, True, length=5 + k) for k in range(4)]
-    together = scorer.reward([*batch, batch[0]])
-    for episode, reward in zip([*batch, batch[0]], together, strict=True):
-        np.testing.assert_allclose(scorer.reward([episode])[0], reward, atol=1e-6)
-
-
 def test_who_pays_frozen_or_all():
     rng = np.random.default_rng(0)
     frozen, everyone = new_learner(pay="frozen"), new_learner(pay="all")
@@ -600,38 +522,6 @@ def test_a_prototype_recruited_but_not_yet_trained_does_not_pay():
         assert learner.version < 60
     iterate(learner, rng, 1)
     assert learner.snapshot().pays.all()
-
-
-def test_a_scorer_without_paying_prototypes_pays_nothing():
-    scorer = ConSpecScorer(builders.options(), SHAPE, GAMMA)
-    batch = marked_episodes(np.random.default_rng(0), 2, 1)
-    learner = new_learner()
-    for snapshot in (None, learner.snapshot()):
-        if snapshot is not None:
-            scorer.load(snapshot)
-        rewards = scorer.reward(batch)
-        assert [r.shape for r in rewards] == [(8,)] * 3
-        assert all(r.dtype == np.float32 and (r == 0).all() for r in rewards)
-    assert scorer.reward([]) == []
-
-
-def test_a_snapshot_travels_and_does_not_follow_the_learner():
-    learner, rng = new_learner(pay="all"), np.random.default_rng(0)
-    iterate(learner, rng, 4)
-    snapshot = learner.snapshot()
-    received = pickle.loads(pickle.dumps(snapshot))
-    for array in received.weights.values():
-        array.flags.writeable = False  # as arrays from an object store are
-    scorers = [ConSpecScorer(learner.options, SHAPE, GAMMA) for _ in range(2)]
-    scorers[0].load(received)
-    probe = marked_episodes(rng, 3, 0)
-    before = scorers[0].reward(probe)
-    iterate(learner, rng, 4)
-    scorers[1].load(snapshot)
-    for scorer in scorers:
-        assert all(map(np.array_equal, scorer.reward(probe), before))
-    scorers[0].load(learner.snapshot())
-    assert not all(map(np.array_equal, scorers[0].reward(probe), before))
 
 
 def test_versions_count_iterations():

@@ -111,6 +111,10 @@ def test_success_functions_that_cannot_be_used(path):
     refused("success", success=path)
 
 
+def test_paying_once_is_for_the_window_form():
+    refused("pay_once", pay_once=True, intrinsic="potential")
+
+
 def test_success_by_name_or_import_path():
     for name in ("sparse", "top_k", "goal", "builders:has_marker"):
         assert ConSpecOptions.from_dict({"success": name}).success == name
@@ -132,6 +136,7 @@ def test_defaults_are_the_papers():
     assert (o.intrinsic_coeff, o.task_reward, o.threshold) == (0.2, 1.0, 0.6)
     assert (o.freeze_after, o.lr, o.adam_eps) == (25, 2e-3, 1e-5)
     assert (o.window, o.intrinsic, o.pay, o.remove_repeats) == (3, "window", "frozen", True)
+    assert (o.pay_once, o.failure_share) == (False, 1.0)
     assert (o.recruit, o.recruit_start, o.steps_per_iteration) == (False, 3, 1)
 
 

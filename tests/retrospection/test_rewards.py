@@ -37,6 +37,15 @@ def test_window_reward_is_the_formula(s, threshold, window, remove_repeats, larg
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
+@given(scores(), THRESHOLDS)
+@settings(builders.examples, max_examples=200)
+def test_paying_once_is_the_formula(s, threshold):
+    found = window_reward(
+        s, scale=0.2, threshold=threshold, window=3, remove_repeats=True, once=True
+    )
+    np.testing.assert_allclose(found, literal.once_reward(s.tolist(), 0.2, threshold), atol=1e-12)
+
+
 @given(scores(), THRESHOLDS, st.sampled_from([0.0, 0.9, 0.99, 1.0]))
 @settings(builders.examples, max_examples=200)
 def test_potential_reward_is_the_formula(s, threshold, gamma):
@@ -67,6 +76,11 @@ def test_repeats_are_taken_away():
     # What counts is what was kept, not what was paid before the removal.
     kept = without_repeats(np.array([[0.8, 0.8, 0.8, 0.8, 0.8]]))[0]
     assert kept == pytest.approx([0.8, 0, 0.8 - 0.4, 0.8 - 0.4 - 0.2, 0.8 - 0.2 - 0.2])
+
+
+def test_paying_once_pays_the_first_of_the_best_steps():
+    assert paid([0.7, 0, 0, 0, 0, 0.9, 0, 0, 0, 0, 0.9], once=True) == [0] * 5 + [0.9] + [0] * 5
+    assert paid([0.5, 0.6], once=True) == [0, 0]
 
 
 def test_prototypes_add_up_and_do_not_compete():
