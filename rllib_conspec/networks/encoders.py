@@ -1,4 +1,4 @@
-"""Encoders of single observations: `conv` (keys), `impala` (pixels), `mlp` (vectors).
+"""Encoders of single observations: `conv` (keys), `impala` and `strided` (pixels), `mlp` (vectors).
 
 Each takes raw observations [N, *shape], uint8 pixels included, and returns features [N, dim].
 Frames stay uint8 until here, so that memories, object store and network never carry floats of them.
@@ -89,6 +89,39 @@ class ImpalaEncoder(nn.Sequential):
             orthogonal(nn.Linear(channels * height * width, dim)),
             nn.ReLU(),
         )
+        # Frames arrive with their channels last: weights in the same order spare every layer a
+        # copy, 30 % of the forward pass on a CPU.
+        self.to(memory_format=torch.channels_last)
+
+
+class StridedEncoder(nn.Sequential):
+    """Two strided convolutions of 16 and 32 channels and a linear layer: pixels on a CPU.
+
+    Not the paper's: it costs a twentieth of `impala`, in a forward and in a backward pass, and is
+    enough to tell what is in a picture of 84×84.
+    """
+
+    smallest = 20  # pixels of height and width: the first convolution then leaves 4×4
+
+    def __init__(self, shape: Sequence[int], dim: int) -> None:
+        height, width, channels = shape
+        if min(height, width) < self.smallest:
+            raise ValueError(
+                f"encoder 'strided' needs pictures of at least {self.smallest}×{self.smallest}, "
+                f"not {height}×{width}; use encoder 'conv'."
+            )
+        height, width = (((side - 8) // 4 + 1 - 4) // 2 + 1 for side in (height, width))
+        super().__init__(
+            Pixels(),
+            orthogonal(nn.Conv2d(channels, 16, 8, stride=4)),
+            nn.ReLU(),
+            orthogonal(nn.Conv2d(16, 32, 4, stride=2)),
+            nn.ReLU(),
+            nn.Flatten(),
+            orthogonal(nn.Linear(32 * height * width, dim)),
+            nn.ReLU(),
+        )
+        self.to(memory_format=torch.channels_last)
 
 
 class MlpEncoder(nn.Sequential):
@@ -107,7 +140,12 @@ class MlpEncoder(nn.Sequential):
         return super().forward(observations.to(self[1].weight.dtype))
 
 
-ENCODERS = {"conv": ConvEncoder, "impala": ImpalaEncoder, "mlp": MlpEncoder}
+ENCODERS = {
+    "conv": ConvEncoder,
+    "impala": ImpalaEncoder,
+    "strided": StridedEncoder,
+    "mlp": MlpEncoder,
+}
 
 
 def build_encoder(name: str, shape: Sequence[int], dim: int) -> nn.Module:

@@ -1,7 +1,7 @@
 """The policies: an encoder, an optional GRU, and heads for actions and value, as one RLModule.
 
-`model_config`: `encoder` (conv, impala, mlp), `encoder_dim`, `gru_dim` (0: no memory). Keys of the
-paper: conv 512 + GRU 512; pixels: impala 256; continuous control: mlp 64.
+`model_config`: `encoder` (conv, impala, strided, mlp), `encoder_dim`, `gru_dim` (0: no memory).
+The paper's: keys conv 512 + GRU 512; pixels impala 256; continuous control mlp 64.
 """
 
 from __future__ import annotations

@@ -29,7 +29,10 @@ class ConSpecOptions:
     # --- prototypes and encoder ---------------------------------------------------------------
     num_prototypes: int = option(8, "H, the number of prototypes", min=1)
     encoder: str = option(
-        "conv", "f_W, the encoder of single observations", choices=("conv", "impala", "mlp")
+        "conv",
+        "f_W, the encoder of single observations: conv (keys), impala (pixels), strided (pixels on "
+        "a CPU, not the paper's) or mlp (vectors)",
+        choices=("conv", "impala", "strided", "mlp"),
     )
     encoder_dim: int = option(512, "width of the encoder's output z", min=1)
     projection_dim: int = option(

@@ -11,11 +11,12 @@ from rllib_conspec.networks.encoders import (
     ImpalaEncoder,
     MlpEncoder,
     Pixels,
+    StridedEncoder,
     build_encoder,
     orthogonal,
 )
 
-SHAPES = {"conv": (5, 5, 3), "impala": (11, 8, 3), "mlp": (4,)}
+SHAPES = {"conv": (5, 5, 3), "impala": (11, 8, 3), "strided": (20, 24, 3), "mlp": (4,)}
 
 
 def pixels(*shape, seed=0):
@@ -111,6 +112,26 @@ def test_impala_encoder_takes_any_size(shape):
     assert ImpalaEncoder(shape, 5)(pixels(2, *shape)).shape == (2, 5)
 
 
+def test_strided_encoder_is_two_convolutions_and_a_linear_layer():
+    torch.manual_seed(0)
+    encoder = StridedEncoder((84, 84, 3), 9).double()
+    first, second = (m for m in encoder if isinstance(m, torch.nn.Conv2d))
+    (linear,) = (m for m in encoder if isinstance(m, torch.nn.Linear))
+    raw = pixels(2, 84, 84, 3)
+    x = raw.double().permute(0, 3, 1, 2) / 255
+    x = F.relu(F.conv2d(x, first.weight, first.bias, stride=4))
+    x = F.relu(F.conv2d(x, second.weight, second.bias, stride=2))
+    assert x.shape == (2, 32, 9, 9)
+    expected = F.relu(linear(x.flatten(1)))
+    np.testing.assert_allclose(encoder(raw).detach(), expected.detach(), atol=1e-12)
+
+
+def test_strided_encoder_refuses_pictures_that_its_strides_would_skip():
+    assert StridedEncoder((20, 31, 1), 5)(pixels(2, 20, 31, 1)).shape == (2, 5)
+    with pytest.raises(ValueError, match=r"at least 20×20, not 19×84; use encoder 'conv'"):
+        StridedEncoder((19, 84, 3), 5)
+
+
 def test_orthogonal_layers_start_orthogonal_without_bias():
     torch.manual_seed(0)
     layer = orthogonal(torch.nn.Linear(10, 6), gain=3.0)
@@ -120,9 +141,9 @@ def test_orthogonal_layers_start_orthogonal_without_bias():
 
 
 def test_what_cannot_be_encoded_is_refused_with_the_way_out():
-    with pytest.raises(ValueError, match="conv, impala, mlp"):
+    with pytest.raises(ValueError, match="conv, impala, strided, mlp"):
         build_encoder("resnet", (5, 5, 3), 8)
-    for name in ("conv", "impala"):
+    for name in ("conv", "impala", "strided"):
         with pytest.raises(ValueError, match="use encoder 'mlp'"):
             build_encoder(name, (17,), 8)
     assert build_encoder("mlp", (5, 5, 3), 8)(pixels(2, 5, 5, 3)).shape == (2, 8)
