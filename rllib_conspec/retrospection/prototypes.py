@@ -37,15 +37,29 @@ class Prototypes(nn.Module):
 
     def scores(self, z: Tensor, which: Tensor) -> Tensor:
         """Features z [N, D] → s [len(which), N], cosines with the prototypes `which` (indices)."""
-        if self.shared:
-            return F.normalize(self.vectors[which], dim=-1) @ self._project(z, 0).T
-        return torch.stack(
-            [self._project(z, i) @ F.normalize(self.vectors[i], dim=0) for i in which.tolist()]
-        )
+        return self._scores(z, which, self._apart())
 
-    def _project(self, z: Tensor, i: int) -> Tensor:
-        """g_theta of projection i, scaled to unit length: [N, D] → [N, width]."""
-        out = torch.relu(z @ self.layer1[i]) @ self.layer2[i]
+    def _apart(self) -> list[tuple[Tensor, ...]]:
+        """Every prototype's own parameters (the shared projection's once).
+
+        Taken apart in one operation: indexing them one by one would make the backward pass add up
+        as many gradients of full size as there are prototypes.
+        """
+        own = [self.layer1, self.layer2] + ([] if self.shared else [self.vectors])
+        return list(zip(*(parameter.unbind() for parameter in own), strict=True))
+
+    def _scores(self, z: Tensor, which: Tensor, apart: list[tuple[Tensor, ...]]) -> Tensor:
+        if self.shared:
+            return F.normalize(self.vectors[which], dim=-1) @ self._project(z, *apart[0]).T
+        rows = []
+        for i in which.tolist():
+            layer1, layer2, vector = apart[i]
+            rows.append(self._project(z, layer1, layer2) @ F.normalize(vector, dim=0))
+        return torch.stack(rows)
+
+    def _project(self, z: Tensor, layer1: Tensor, layer2: Tensor) -> Tensor:
+        """g_theta, scaled to unit length: [N, D] → [N, width]."""
+        out = torch.relu(z @ layer1) @ layer2
         return F.normalize(torch.relu(out) if self.relu_after_both else out, dim=-1)
 
     @torch.no_grad()
@@ -73,12 +87,14 @@ class Prototypes(nn.Module):
         Prototypes that need the same frames share one product.
         """
         s = z.new_zeros(need.shape)
+        apart = self._apart()
         rows, group_of = torch.unique(need, dim=0, return_inverse=True)
         for g, row in enumerate(rows):
             frames = row.nonzero().squeeze(1)
             if len(frames):
                 which = (group_of == g).nonzero().squeeze(1)
-                s = s.index_put((which[:, None], frames[None, :]), self.scores(z[frames], which))
+                found = self._scores(z[frames], which, apart)
+                s = s.index_put((which[:, None], frames[None, :]), found)
         return s
 
 
