@@ -171,6 +171,11 @@ class RewardModelAlgorithm(Algorithm):
             # every iteration. Before there are 20, the missing ones count as failures.
             self._recent.append(float(success.mean()))
             self._log((ENV_RUNNER_RESULTS, "success_rate_20"), sum(self._recent) / RECENT)
+        self.metrics.log_value(
+            (ENV_RUNNER_RESULTS, "num_episodes_dropped_lifetime"),
+            sum(report.dropped for report in reports),
+            reduce="lifetime_sum",
+        )
         paid = [r for report in reports for r in report.intrinsic_returns]
         if paid and self._reward_model is not None:
             self._log((ENV_RUNNER_RESULTS, "intrinsic_return_mean"), float(np.mean(paid)))

@@ -22,7 +22,7 @@ from ray.rllib.env.utils.infinite_lookback_buffer import InfiniteLookbackBuffer
 from ray.rllib.utils import force_list
 from ray.rllib.utils.annotations import override
 
-from rllib_conspec.algorithm.rollout import Player, can_play
+from rllib_conspec.algorithm.rollout import DROPPED, Player, can_play
 from rllib_conspec.algorithm.seeding import derived_seed
 from rllib_conspec.retrospection.memory import StoredEpisode
 from rllib_conspec.retrospection.success import EpisodeSummary, FinishedEpisode, sparse_success
@@ -38,6 +38,7 @@ class Report:
     episodes: list[Any] = field(default_factory=list)  # StoredEpisode, or a reference to one
     intrinsic_returns: list[float] = field(default_factory=list)
     version: int = 0  # of the snapshot that paid
+    dropped: int = 0  # episodes lost because their environment broke down
     sample_seconds: float = 0.0
     score_seconds: float = 0.0
 
@@ -80,10 +81,10 @@ class EpisodeRunner(SingleAgentEnvRunner):
     @override(SingleAgentEnvRunner)
     def sample(self, **kwargs: Any) -> list[SingleAgentEpisode]:
         if self.config.in_evaluation:
-            return super().sample(**kwargs)
+            return self._without_dropped(super().sample(**kwargs))
         start = time.perf_counter()
         whole = self.config.episodes_per_batch is not None and not kwargs
-        episodes = self._sample_whole_episodes() if whole else super().sample(**kwargs)
+        episodes = self._sample_whole_episodes() if whole else self._sample_as_rllib(**kwargs)
         sampled = time.perf_counter()
         episodes = self._pay(episodes)
         self._report.sample_seconds += sampled - start
@@ -103,7 +104,7 @@ class EpisodeRunner(SingleAgentEnvRunner):
         if count == 0:
             return []
         if not self._plays_quickly():
-            return super().sample(num_episodes=count)
+            return self._sample_as_rllib(num_episodes=count)
         seed = derived_seed(self.config.seed, "rollout", self.worker_index, self.position)
         player = Player(
             self.env.env,  # below the wrapper that turns infos into one dict per environment
@@ -112,11 +113,30 @@ class EpisodeRunner(SingleAgentEnvRunner):
             clip=self.config.clip_actions,
         )
         episodes = player.play(count, explore=self.config.explore, seed=seed)
+        self._report.dropped += player.dropped
         steps = sum(len(e) for e in episodes)
         self._done_episodes_for_metrics.extend(episodes)
         self._log_env_steps(metric=self._metrics_num_env_steps_sampled, num_steps=steps)
         self._increase_sampled_metrics(steps, len(episodes))
         return episodes
+
+    def _sample_as_rllib(self, **kwargs: Any) -> list[SingleAgentEpisode]:
+        return self._without_dropped(super().sample(**kwargs))
+
+    def _without_dropped(self, episodes: list[SingleAgentEpisode]) -> list[SingleAgentEpisode]:
+        """Take out the ends of episodes that were cut short by a broken environment, also from
+        RLlib's metrics. Pieces of them that were sampled earlier have been learned from already.
+        """
+        lost = {e.id_ for e in episodes if e.is_done and e.get_infos(-1).get(DROPPED)}
+        if not lost:
+            return episodes
+        self._report.dropped += len(lost)
+        for id_ in lost:
+            self._pieces.pop(id_, None)
+        self._done_episodes_for_metrics = [
+            e for e in self._done_episodes_for_metrics if e.id_ not in lost
+        ]
+        return [e for e in episodes if e.id_ not in lost]
 
     def _share(self) -> int:
         total, workers = self.config.episodes_per_batch, self.config.num_env_runners

@@ -3,7 +3,8 @@
 RLlib's own loop builds a batch from lists and takes actions apart again at every step, which costs
 more than a small policy's forward pass. Here observations, recurrent states and actions stay arrays
 over all environments of the worker, and episodes are cut out of them at the end. Every episode that
-is started is finished and returned, so that short episodes are not favoured.
+is started is finished and returned, so that short episodes are not favoured. The exception are
+episodes whose environment broke down: `info["dropped"]` marks them, and they are played anew.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ from ray.rllib.env.utils.infinite_lookback_buffer import InfiniteLookbackBuffer
 from ray.rllib.utils.spaces.space_utils import clip_action, unsquash_action
 
 from rllib_conspec.networks.policy import EpisodePolicy
+
+# Info of an episode's last step when the environment broke down (a Unity player that died or hung):
+# the episode is truncated in its middle and must not be learned from.
+DROPPED = "dropped"
 
 
 def can_play(env: gym.vector.VectorEnv, module: RLModule) -> bool:
@@ -55,6 +60,7 @@ class Player:
         self.env = env
         self.module = module
         self.device = module.actor.weight.device
+        self.dropped = 0  # episodes that their environment lost in `play`
         self._normalize = normalize
         self._clip = clip
 
@@ -85,13 +91,16 @@ class Player:
                 t = len(traces)
                 # The step that resets an environment belongs to no episode.
                 began[fresh] = t
-                done = (terminated | truncated) & ~fresh
+                over = (terminated | truncated) & ~fresh
+                lost = over & _dropped(infos, size)
+                self.dropped += int((lost & (number < count)).sum())
+                done = over & ~lost  # lost ones keep their number: the next episode takes it
                 for e in np.flatnonzero(done & (number < count)):
                     spans[int(number[e])] = (e, int(began[e]), t, bool(terminated[e]))
                     left -= 1
                 number[done] = started + np.arange(done.sum())
                 started += int(done.sum())
-                fresh = done
+                fresh = over
         return self._cut(traces, observations, [spans[i] for i in range(count)])
 
     def _act(self, observations: np.ndarray, state: torch.Tensor):
@@ -151,6 +160,13 @@ class Player:
             torch.from_numpy(inputs)
         )
         return distribution.logp(torch.from_numpy(actions)).numpy()
+
+
+def _dropped(infos: Mapping[str, Any], size: int) -> np.ndarray:
+    """Which environments lost their episode at this step: bool [size]."""
+    if DROPPED not in infos:
+        return np.zeros(size, dtype=bool)
+    return np.asarray(infos[DROPPED], dtype=bool) & infos[f"_{DROPPED}"]
 
 
 def _info_of(infos: Mapping[str, Any], index: int) -> dict[str, Any]:

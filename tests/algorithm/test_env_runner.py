@@ -72,6 +72,25 @@ def test_exact_number_of_whole_episodes_whatever_their_lengths(quick):
         assert all(len(e) == e.get_observations(0)[2] for e in episodes)
 
 
+@pytest.mark.parametrize("quick", [True, False])
+def test_broken_episodes_are_counted_and_nothing_else_sees_them(quick):
+    config = clock_config(lengths=(2, 3, 20), drop_at=5)
+    if not quick:
+        config.callbacks(callbacks_class=Counting)
+    runner = runner_of(config)
+    dropped = 0
+    for _ in range(5):
+        episodes = runner.sample()
+        assert all(len(e) in (2, 3) for e in episodes)
+        assert len(extrinsic_returns(runner)) == len(episodes)
+        runner.get_metrics()
+        report = runner.take_report()
+        assert len(report.summaries) == len(episodes)
+        assert all(s.length in (2, 3) for s in report.summaries)
+        dropped += report.dropped
+    assert dropped > 0
+
+
 def test_metrics_count_every_step_and_episode():
     runner = runner_of(keys_config())
     episodes = runner.sample()

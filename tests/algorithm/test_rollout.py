@@ -76,6 +76,24 @@ def test_lengths_are_those_of_the_environment_not_biased_to_short():
     assert abs(np.mean(np.array(lengths) == 30) - 0.5) < 0.08
 
 
+@pytest.mark.parametrize("count", [1, 3, 20])
+def test_episodes_whose_environment_broke_down_are_played_anew(count):
+    env = clocks(3, lengths=(2, 3, 20), drop_at=5)
+    one = player(env)
+    episodes = one.play(count, explore=True, seed=count)
+    assert len(episodes) == count
+    # What is returned are whole episodes, as they happened, and no part of a broken one.
+    whole = [e for e in started(env) if len(e["actions"]) in (2, 3)]
+    happened = {np.array(e["observations"]).tobytes() for e in whole}
+    for episode in episodes:
+        assert len(episode) in (2, 3)
+        assert episode.get_observations().tobytes() in happened
+    broken = sum(len(e["actions"]) == 5 for e in started(env))
+    assert one.dropped <= broken
+    if count == 20:
+        assert one.dropped > 0
+
+
 @pytest.mark.parametrize("continuous", [False, True])
 @pytest.mark.parametrize("gru_dim", [0, 8])
 def test_stored_inputs_are_the_training_pass_over_the_whole_episode(gru_dim, continuous):

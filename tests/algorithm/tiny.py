@@ -161,11 +161,21 @@ class Clock(gym.Env):
     """Counts steps until a random end; keeps a log of all that happened, to compare with.
 
     Observations: number of the episode since the last seed, step, length of the episode, and the
-    last action's first number. Episodes of odd length are truncated, others terminated.
+    last action's first number. Episodes of odd length are truncated, others terminated. With
+    `drop_at`, episodes longer than that break down at this step.
     """
 
-    def __init__(self, config=None, *, lengths=(1, 2, 3, 20), continuous=False, nested_info=False):
+    def __init__(
+        self,
+        config=None,
+        *,
+        lengths=(1, 2, 3, 20),
+        continuous=False,
+        nested_info=False,
+        drop_at=None,
+    ):
         config = dict(config or {})
+        self.drop_at = config.get("drop_at", drop_at)
         self.lengths = config.get("lengths", lengths)
         self.nested_info = config.get("nested_info", nested_info)
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, (4,), np.float32)
@@ -208,6 +218,8 @@ class Clock(gym.Env):
         info = {"is_success": self.length > 2} if done else {}
         if self.nested_info:
             info["episode"] = {"l": t}
+        if t == self.drop_at and not done:
+            entry["truncated"] = info["dropped"] = True
         return (
             entry["observations"][-1],
             entry["rewards"][-1],
