@@ -11,6 +11,10 @@ ENTRY_POINTS = {
         "rllib_conspec.tasks.keys.env:MultiKeyToDoorEnv",
         "rllib_conspec.tasks.keys.vector:MultiKeyToDoorVectorEnv",
     ),
+    "OrangeTree-v0": (
+        "rllib_conspec.tasks.orangetree.env:OrangeTreeEnv",
+        "rllib_conspec.tasks.orangetree.vector:OrangeTreeVectorEnv",
+    ),
 }
 
 
