@@ -15,6 +15,7 @@ ENTRY_POINTS = {
         "rllib_conspec.tasks.orangetree.env:OrangeTreeEnv",
         "rllib_conspec.tasks.orangetree.vector:OrangeTreeVectorEnv",
     ),
+    "Unity-v0": ("rllib_conspec.unity.env:UnityEnv", "rllib_conspec.unity.vector:UnityVectorEnv"),
 }
 
 

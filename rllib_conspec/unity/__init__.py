@@ -1,0 +1,5 @@
+"""Unity builds, and other ML-Agents players, as safe and fast Gymnasium environments.
+
+``vector.UnityVectorEnv`` maps the agents of one player to the sub-environments of one worker;
+``serving`` is the other end: it turns any Gymnasium vector environment into a player.
+"""

@@ -1,0 +1,64 @@
+"""Keeps a player running: starts it, and starts another one when it is lost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from rllib_conspec.errors import UserError
+from rllib_conspec.unity.faults import PlayerFault
+from rllib_conspec.unity.process import Player
+
+# Seconds to wait before another start, by the number of failures in a row. After the last one
+# waiting longer would not help: somebody has to look.
+PAUSES = (0.0, 0.0, 1.0, 2.0, 4.0)
+
+
+class Keeper:
+    """Holds the player of one environment.
+
+    ``start`` starts a player and brings it to its first episodes. A failure is a start that does
+    not get there, or a player that is lost before any episode of it came to an end.
+    """
+
+    def __init__(self, start: Callable[[], Player], sleep: Callable[[float], None] = time.sleep):
+        self._start = start
+        self._sleep = sleep
+        self._failures = 0
+        self._started = False
+        self._reason = ""
+        self.player: Player | None = None
+        self.restarts = 0
+
+    def get(self) -> Player:
+        """The player, started if there is none."""
+        while self.player is None:
+            if self._failures == len(PAUSES):
+                times = f"{self._failures} times in a row"
+                raise UserError(f"the Unity player failed {times}; at last it {self._reason}")
+            self._sleep(PAUSES[self._failures])
+            self.restarts += self._started
+            self._started = True
+            try:
+                self.player = self._start()
+            except PlayerFault as fault:
+                self.lost(fault)
+        return self.player
+
+    def lost(self, fault: PlayerFault) -> None:
+        """The player is of no more use."""
+        self._failures += 1
+        self._reason = str(fault)
+        player, self.player = self.player, None
+        if player is not None:
+            player.abort()
+
+    def worked(self) -> None:
+        """The player brought an episode to its end."""
+        self._failures = 0
+
+    def close(self) -> None:
+        """End the player in good order."""
+        player, self.player = self.player, None
+        if player is not None:
+            player.close()
