@@ -1,33 +1,21 @@
 """Pictures for people: what the agent sees, enlarged, and beside it what it cannot see."""
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from rllib_conspec.tasks.orangetree import scene
-from rllib_conspec.tasks.orangetree.camera import SIZE, Thing
-from rllib_conspec.tasks.orangetree.layout import FLAT, FORWARDS, KINDS, Stage
+from rllib_conspec.tasks.orangetree.game import View
+from rllib_conspec.tasks.orangetree.layout import FLAT, FORWARDS, KINDS
+from rllib_conspec.tasks.orangetree.scene import Thing
+from rllib_conspec.tasks.orangetree.screen import SIZE
 
 SCALE = 5
 STRIP_PIXELS = 180
 _MAP_PIXELS = 160
 _INK = (235, 235, 235)
 _PAPER = (28, 28, 32)
-
-
-@dataclass(frozen=True)
-class View:
-    """The full state of one game; ``carried`` is the kind of what was taken, or None."""
-
-    stage: Stage
-    step: int
-    last_step: int
-    xy: tuple[float, float]
-    heading: int
-    carried: int | None
-    things: tuple[Thing, ...]
 
 
 def draw(view: View, observation: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ serves every stage and environment of a process.
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
@@ -96,6 +97,20 @@ def _orange() -> Body:
     """The one that can be picked: it hangs lowest, above the place under the tree."""
     geoms = (_geom("sphere", ".17", "0 0 0", ORANGE),)
     return Body("orange", geoms, ((0.17, 1.68, 2.02),), shadow=0.0, lift=1.85)
+
+
+class Thing(NamedTuple):
+    """Something in the room: a row of ``BODIES``, its place, and for objects its colour.
+
+    ``up`` is how high it is held above where it would lie.
+    """
+
+    row: int
+    x: float
+    y: float
+    heading: int = 0
+    colour: tuple[int, int, int] | None = None
+    up: float = 0.0
 
 
 # Objects come first, so that a kind is also its row.

@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from rllib_conspec.tasks.orangetree.game import View
 from rllib_conspec.tasks.orangetree.layout import (
     FLAT,
     FORWARD,
@@ -17,7 +18,6 @@ from rllib_conspec.tasks.orangetree.layout import (
     TURN_LEFT,
     TURN_RIGHT,
 )
-from rllib_conspec.tasks.orangetree.render import View
 
 
 def action(view: View, wanted: bool = True) -> int:
