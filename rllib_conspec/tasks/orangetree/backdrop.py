@@ -61,7 +61,7 @@ class _Eye:
         self.floor_depth = depth[:, None]
         # Added to the agent's place this is the point of the floor in a pixel, and positive, so
         # that cutting off digits rounds down: [heading, xy, row, column].
-        along = np.moveaxis(ALONG, 2, 1)
+        along = np.moveaxis(ALONG, 2, 1).copy()
         self.floor_points = (along[:, :, None] * depth[:, None] + 1000.0) / TILE
         fog = 1.0 - FOG * np.minimum(depth, 12.0)
         # Far tiles would flicker: the pattern fades.
