@@ -24,6 +24,8 @@ from rllib_conspec.algorithm.seeding import derived_seed
 from rllib_conspec.retrospection.success import EpisodeSummary
 
 SECONDS = "seconds"
+AHEAD = "sample_ahead"  # tags of calls to workers that are not waited for
+BROADCAST = "broadcast"
 RECENT = 20  # iterations in `success_rate_20`
 
 
@@ -47,6 +49,8 @@ class RewardModelAlgorithm(Algorithm):
         start = time.perf_counter()
         reports = self._base_training_step()
         self._log_episodes(reports)
+        if self.config.sample_ahead:
+            self._begin_sampling()
         if self._reward_model is not None:
             self._waiting += [p for r in reports for p in zip(r.summaries, r.episodes, strict=True)]
             # Algorithms that take a few steps at a time finish few episodes: wait for a batch's
@@ -74,6 +78,12 @@ class RewardModelAlgorithm(Algorithm):
                 )
             time.sleep(1.0)
             self.restore_env_runners(self.env_runner_group)
+
+    def _begin_sampling(self) -> None:
+        """Let remote workers play the next batch while the reward model learns."""
+        self.env_runner_group.foreach_env_runner_async(
+            lambda runner, position=self._position: runner.sample_at(position), tag=AHEAD
+        )
 
     @property
     def _position(self) -> int:
@@ -131,10 +141,17 @@ class RewardModelAlgorithm(Algorithm):
         reference = ray.put(snapshot) if self.env_runner_group.num_remote_env_runners() else None
         if self.env_runner is not None:
             self.env_runner.scorer.load(snapshot)
-        if reference is not None:
-            self.env_runner_group.foreach_env_runner(
-                lambda runner: runner.scorer.load(ray.get(reference)), local_env_runner=False
-            )
+        if reference is None:
+            return
+
+        def load(runner: EpisodeRunner) -> None:
+            runner.scorer.load(ray.get(reference))
+
+        if self.config.sample_ahead:  # waiting would mean to wait for the episodes being played
+            self.env_runner_group.fetch_ready_async_reqs(tags=BROADCAST)
+            self.env_runner_group.foreach_env_runner_async(load, tag=BROADCAST)
+        else:
+            self.env_runner_group.foreach_env_runner(load, local_env_runner=False)
 
     @override(Algorithm)
     def get_state(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
@@ -143,6 +160,9 @@ class RewardModelAlgorithm(Algorithm):
     @override(Algorithm)
     def set_state(self, state: dict[str, Any]) -> None:
         super().set_state(state)
+        if self.config.sample_ahead:  # what was played ahead belongs to another state
+            group, limit = self.env_runner_group, self.config.sample_timeout_s
+            group.fetch_ready_async_reqs(tags=AHEAD, timeout_seconds=limit)
         self._recent.extend(state.get("recent_success", ()))
         if self.config.get_reward_model() is not None:
             self._broadcast()

@@ -33,6 +33,7 @@ class RewardModelConfig(AlgorithmConfig):
         self.episodes_per_batch: int | None = None
         self.episodes_per_update: int = 16
         self.worker_timeout_s: float = 300.0
+        self.sample_ahead: bool = False
 
     def get_reward_model(self) -> RewardModel | None:
         """The reward model to train and to pay with, if any."""
@@ -72,6 +73,7 @@ class EpisodesConfig(RewardModelConfig):
         per_batch: int = NotProvided,
         per_minibatch: int = NotProvided,
         max_steps: int | None = NotProvided,
+        sample_ahead: bool = NotProvided,
     ) -> EpisodesConfig:
         """Set how many whole episodes make a training batch (B) and a minibatch.
 
@@ -79,6 +81,9 @@ class EpisodesConfig(RewardModelConfig):
             per_batch: Episodes per iteration, over all workers.
             per_minibatch: Episodes per gradient step.
             max_steps: Longest episode. By default it is asked of the environment.
+            sample_ahead: Let remote workers play the next batch while the reward model learns. It
+                hides the shorter of the two, and pays with a snapshot that is one iteration older
+                than in Algorithm 1, whose order is the default.
         """
         if per_batch is not NotProvided:
             self.episodes_per_batch = per_batch
@@ -86,6 +91,8 @@ class EpisodesConfig(RewardModelConfig):
             self.episodes_per_minibatch = per_minibatch
         if max_steps is not NotProvided:
             self.max_episode_steps = max_steps
+        if sample_ahead is not NotProvided:
+            self.sample_ahead = sample_ahead
         return self
 
     @override(AlgorithmConfig)
@@ -116,6 +123,8 @@ class EpisodesConfig(RewardModelConfig):
             )
         if self.max_episode_steps is not None:
             _check_whole_number("max_episode_steps", self.max_episode_steps, least=1)
+        if self.sample_ahead and self.num_env_runners == 0 and not self.in_evaluation:
+            raise OptionError("sample_ahead", "needs remote workers: set num_env_runners.")
         self._check_model_config()
         self._resolve_environment()
         steps = self.max_episode_steps + 1

@@ -166,6 +166,7 @@ class EpisodeRunner(SingleAgentEnvRunner):
             if self.scorer is not None
             else [np.zeros(len(e), dtype=np.float32) for e in episodes]
         )
+        self._report.version = self.scorer.version if self.scorer is not None else 0
         for episode, piece, extra in zip(episodes, stored, intrinsic, strict=True):
             self._collect(episode, piece, float(extra.sum()))
         return [_with_extra_reward(e, r) for e, r in zip(episodes, intrinsic, strict=True)]
@@ -208,7 +209,6 @@ class EpisodeRunner(SingleAgentEnvRunner):
     def take_report(self) -> Report:
         """What happened since the last report. The references in it keep the episodes alive."""
         report, self._report = self._report, Report()
-        report.version = self.scorer.version if self.scorer is not None else 0
         return report
 
     # --- snapshots ----------------------------------------------------------------------------

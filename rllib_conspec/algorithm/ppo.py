@@ -18,7 +18,7 @@ from ray.rllib.utils.metrics import (
     NUM_ENV_STEPS_SAMPLED_LIFETIME,
 )
 
-from rllib_conspec.algorithm.algorithm import RewardModelAlgorithm
+from rllib_conspec.algorithm.algorithm import AHEAD, RewardModelAlgorithm
 from rllib_conspec.algorithm.config import EpisodesConfig
 from rllib_conspec.algorithm.learner import EpisodePPOLearner
 
@@ -77,11 +77,7 @@ class _EpisodePPO(PPO):
 
     @override(PPO)
     def training_step(self) -> None:
-        sampled = self.env_runner_group.foreach_env_runner(
-            lambda runner, position=self._position: runner.sample_at(position),
-            local_env_runner=self.config.num_env_runners == 0,
-            timeout_seconds=self.config.sample_timeout_s,
-        )
+        sampled = self._sample()
         episodes = [episode for batch, _ in sampled for episode in batch]
         if not episodes:
             return
@@ -89,6 +85,18 @@ class _EpisodePPO(PPO):
         with self._timed("rl_update"):
             if self.config.learn_without_reward or any(e.rewards.data.any() for e in episodes):
                 self._update(episodes)
+
+    def _sample(self) -> list[tuple[list[Any], dict[str, Any]]]:
+        """Every worker's episodes and metrics: those played ahead, or new ones."""
+        limit = self.config.sample_timeout_s
+        ahead = self.env_runner_group.fetch_ready_async_reqs(tags=AHEAD, timeout_seconds=limit)
+        if ahead:
+            return [sampled for _, sampled in sorted(ahead, key=lambda answer: answer[0])]
+        return self.env_runner_group.foreach_env_runner(
+            lambda runner, position=self._position: runner.sample_at(position),
+            local_env_runner=self.config.num_env_runners == 0,
+            timeout_seconds=limit,
+        )
 
     def _update(self, episodes: list[Any]) -> None:
         results = self.learner_group.update(
