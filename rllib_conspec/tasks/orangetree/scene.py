@@ -89,7 +89,7 @@ def _tree() -> Body:
     places = ("-.75 -.7 2.1", ".85 -.6 2.2", ".1 -1.1 2.3", "-.35 -.95 2.75", ".55 -.9 2.75")
     places += ("-1.1 .1 2.3", "1.1 .2 2.3", "-.7 .8 2.3", ".5 .95 2.2", "0 .95 2.65")
     oranges = (_geom("sphere", ".15", place, ORANGE) for place in places)
-    bounds = ((0.2, 0.0, 1.9), (1.26, 1.69, 3.26))
+    bounds = ((0.2, 0.0, 1.9), (1.27, 1.69, 3.26))
     return Body("tree", (trunk, *crown, *oranges), bounds, shadow=0.9)
 
 

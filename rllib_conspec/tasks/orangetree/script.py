@@ -18,22 +18,24 @@ from rllib_conspec.tasks.orangetree.layout import (
     TURN_LEFT,
     TURN_RIGHT,
 )
+from rllib_conspec.tasks.orangetree.vector import OrangeTreeVectorEnv
 
 
-def action(view: View, wanted: bool = True) -> int:
-    """What to do next: go to the flat object (``wanted``), or to the other one, if it is there.
+def action(view: View, flat: bool = True) -> int:
+    """What to do next: go to the flat object, or with ``flat=False`` to the other one.
 
     Turns until the goal is straight ahead, then walks. Without a goal it turns to the left: that
     takes nothing and picks nothing.
     """
-    goals = [t for t in view.things if t.row < len(KINDS) and FLAT[t.row] == wanted]
+    goals = [t for t in view.things if t.row < len(KINDS) and FLAT[t.row] == flat]
     # In the object room one object is enough.
     if not goals or (view.carried is not None and view.stage.name == "object room"):
         return TURN_LEFT
-    return _towards(view, goals[0].x, goals[0].y)
+    return towards(view, goals[0].x, goals[0].y)
 
 
-def _towards(view: View, x: float, y: float) -> int:
+def towards(view: View, x: float, y: float) -> int:
+    """Turn to a place, or walk if it is ahead."""
     east, north = x - view.xy[0], y - view.xy[1]
     forward, right = FORWARDS[view.heading], RIGHTS[view.heading]
     ahead = east * forward[0] + north * forward[1]
@@ -44,6 +46,6 @@ def _towards(view: View, x: float, y: float) -> int:
     return TURN_LEFT if turns > 0 else TURN_RIGHT
 
 
-def actions(envs, wanted: bool = True) -> np.ndarray:
-    """``action`` for every environment of an ``OrangeTreeVectorEnv``, int ``[num_envs]``."""
-    return np.array([action(envs.view(i), wanted) for i in range(envs.num_envs)])
+def actions(envs: OrangeTreeVectorEnv, flat: bool = True) -> np.ndarray:
+    """``action`` for every environment, int ``[num_envs]``."""
+    return np.array([action(envs.view(i), flat) for i in range(envs.num_envs)])
