@@ -219,8 +219,7 @@ class ConSpecLearner:
         if not len(others):
             return False
         successes = tuple(self.unseen_successes) or tuple(self.successes)
-        scale = self.options.softmax_scale
-        shared = overlaps(self.model, [i, *others.tolist()], successes, scale)
+        shared = overlaps(self.model, [i, *others.tolist()], successes, self.options)
         return bool(shared[0, 1:].max() > SAME)
 
     def _restart(self) -> None:

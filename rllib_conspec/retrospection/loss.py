@@ -48,6 +48,17 @@ def match_times(s: Tensor, mask: Tensor, scale: float) -> Tensor:
     return (scale * s).masked_fill(~mask, -torch.inf).softmax(dim=-1)
 
 
+def spread(p: Tensor, mask: Tensor, window: int) -> Tensor:
+    """Match times summed over `window` steps on either side: [H, K, T] → [H, K, T].
+
+    Prototypes that match neighbouring steps then overlap too.
+    """
+    if window == 0:
+        return p
+    width = 2 * window + 1
+    return width * torch.nn.functional.avg_pool1d(p, width, stride=1, padding=window) * mask
+
+
 def overlap(p: Tensor) -> Tensor:
     """cos(p_ik, p_jk) of every pair of prototypes in every episode: [H, K, T] → [K, H, H]."""
     unit = torch.nn.functional.normalize(p, dim=-1).transpose(0, 1)
@@ -86,7 +97,7 @@ def carries_gradient(
     is kept). With `softmax_scale`, the diversity term counts too: steps whose softmax weight is
     below e^−NEGLIGIBLE of the largest are left out. What that takes from the gradient of D with
     respect to a score is at most 2 (H − 1) · softmax_scale · e^−NEGLIGIBLE, 1e−10 at the paper's
-    sizes.
+    sizes (and 2w + 1 times that where match times are spread over w steps on either side).
     """
     s = s.masked_fill(~mask, -torch.inf)
     kth = s.topk(min(top_k, s.shape[-1]), dim=-1).values[..., -1:]

@@ -108,6 +108,12 @@ class ConSpecOptions:
         "stays on the step that it found and others give way",
         choices=("all", "live"),
     )
+    diversity_window: int = option(
+        0,
+        "D and freeze_distinct take match times this many steps apart for the same (the paper: 0, "
+        "so that one prototype on a step and one on the next count as different)",
+        min=0,
+    )
     softmax_scale: float = option(
         100.0, "factor on the scores before the softmax over time in D", above=0.0
     )

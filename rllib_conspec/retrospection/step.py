@@ -86,6 +86,7 @@ def contrastive_loss(
         steps, mask = view.by_step(s, everyone, episodes)
         steps = torch.where(_rows(held, steps), steps.detach(), steps)
         p = L.match_times(steps, mask, options.softmax_scale)
+        p = L.spread(p, mask, options.diversity_window)
         diversity = diversity + weight * L.DIVERSITY[options.diversity](p).sum()
     return ContrastiveLoss(success, failure, diversity, success_best, failure_best)
 
@@ -98,14 +99,15 @@ def _rows(prototypes: Collection[int], s: Tensor) -> Tensor:
 
 
 def overlaps(
-    model: Prototypes, prototypes: Sequence[int], episodes: Episodes, softmax_scale: float
+    model: Prototypes, prototypes: Sequence[int], episodes: Episodes, options: ConSpecOptions
 ) -> Tensor:
     """How far prototypes match the same steps: mean cosine of their match times, [h, h]."""
     asked = tuple(prototypes)
     view = _View(model, [Contrast(asked, episodes, ())])
     s = view.scores_without_graph([(asked, episodes)])
-    p = L.match_times(*view.by_step(s, asked, episodes), softmax_scale)
-    return L.overlap(p).mean(dim=0)
+    steps, mask = view.by_step(s, asked, episodes)
+    p = L.match_times(steps, mask, options.softmax_scale)
+    return L.overlap(L.spread(p, mask, options.diversity_window)).mean(dim=0)
 
 
 def best_matches(

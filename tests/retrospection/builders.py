@@ -105,6 +105,7 @@ def problems(draw) -> Problem:
         top_k=draw(st.sampled_from([1, 1, 2, 3, 20])),
         diversity=draw(st.sampled_from(["cosine", "entropy"])),
         diversity_scaling=draw(st.sampled_from(["mean", "sum"])),
+        diversity_window=draw(st.sampled_from([0, 0, 1, 3])),
         diversity_moves=draw(st.sampled_from(["all", "live"])),
         diversity_coeff=draw(st.sampled_from([0.0, 0.2, 0.4])),
         softmax_scale=draw(st.sampled_from([1.0, 20.0, 100.0])),

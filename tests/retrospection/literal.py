@@ -65,6 +65,12 @@ def match_times(scores: list[Tensor], scale: float) -> list[Tensor]:
     return [power / sum(powers) for power in powers]
 
 
+def spread(p: list[Tensor], window: int) -> list[Tensor]:
+    """Σ_{|u − t| ≤ window} p_u for every step t of one episode."""
+    steps = range(len(p))
+    return [sum(p[u] for u in steps if abs(u - t) <= window) for t in steps]
+
+
 def cosine_diversity(p: list[list[Tensor]]) -> Tensor:
     """D = Σ_{i≠j} |cos(p_i, p_j)| of one episode, p[i][t]."""
     total = p[0][0].new_zeros(())
@@ -127,7 +133,8 @@ def loss(
             for i in range(active):
                 row = s[id(episode)][i]
                 row = row if moved[i] else [x.detach() for x in row]
-                p.append(match_times(row, options.softmax_scale))
+                times = match_times(row, options.softmax_scale)
+                p.append(spread(times, options.diversity_window))
             d = cosine_diversity(p) if options.diversity == "cosine" else entropy_diversity(p)
             diversity = diversity + options.diversity_coeff / active * d
     return Parts(success, failure, diversity, success_best, failure_best)

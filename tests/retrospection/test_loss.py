@@ -41,6 +41,21 @@ def test_best_match_is_the_mean_of_the_k_highest_real_steps(scores, top_k):
     np.testing.assert_allclose(L.best_match(*scores, top_k), expected, atol=1e-12)
 
 
+@given(padded_scores(), st.sampled_from([0, 1, 3, 50]))
+@settings(builders.examples)
+def test_match_times_are_spread_within_their_episode(scores, window):
+    s, mask = scores
+    p = L.match_times(s, mask, 5.0)
+    found = L.spread(p, mask, window)
+    assert (found[:, ~mask] == 0).all()
+    for i in range(s.shape[0]):
+        for k in range(s.shape[1]):
+            times = list(p[i, k][mask[k]])
+            np.testing.assert_allclose(
+                found[i, k][mask[k]], literal.spread(times, window), atol=1e-12
+            )
+
+
 @given(padded_scores(), st.sampled_from([1.0, 100.0]))
 @settings(builders.examples)
 def test_match_times_and_both_diversities(scores, scale):

@@ -135,15 +135,17 @@ def test_best_matches_are_the_formula():
         np.testing.assert_allclose(row, [b.item() for b in expected], atol=1e-12)
 
 
-def test_overlaps_are_means_over_episodes():
-    o = builders.options(num_prototypes=3)
+@pytest.mark.parametrize("window", [0, 2])
+def test_overlaps_are_means_over_episodes(window):
+    o = builders.options(num_prototypes=3, softmax_scale=5.0, diversity_window=window)
     model = builders.model(o)
     kept = builders.episodes(o, [2, 5, 3], True, 1)
-    found = overlaps(model, [2, 0], kept, softmax_scale=5.0)
+    found = overlaps(model, [2, 0], kept, o)
     total = 0.0
     for episode in kept:
         s = literal.episode_scores(model, o, episode)
-        p = [torch.stack(literal.match_times(s[i], 5.0)) for i in (2, 0)]
+        times = [literal.match_times(s[i], 5.0) for i in (2, 0)]
+        p = [torch.stack(literal.spread(t, window)) for t in times]
         total += literal.cosine(*p).item()
     np.testing.assert_allclose(found, [[1, total / 3], [total / 3, 1]], atol=1e-9)
 
