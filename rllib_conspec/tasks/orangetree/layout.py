@@ -66,14 +66,13 @@ UNDER_TREE = 1.05  # from the trunk to the object that lies under the tree
 
 @dataclass(frozen=True)
 class Room:
-    """``half`` are half the width (x) and half the depth (y); ``open`` means sky above it."""
+    """``half`` are half the width (x) and half the depth (y); ``above`` is ceiling or sky."""
 
     half: tuple[float, float]
     height: float
     wall: tuple[int, int, int]
     floor: tuple[int, int, int]
     above: tuple[int, int, int]
-    open: bool
     start: tuple[float, float]
 
 
@@ -95,9 +94,9 @@ def stages(variant: str = "train") -> tuple[Stage, Stage, Stage]:
     check_variant(variant)
     wall, floor = (PINK, FLOOR_GREEN) if variant == "room" else (GREY, FLOOR_BLUE)
     ceiling, sky = (205, 205, 200), (165, 215, 245)
-    objects = Room((3.5, 3.0), 2.6, wall, floor, ceiling, False, OBJECT_ROOM_START)
-    waiting = Room((4.5, 4.5), 1.7, (165, 110, 60), (205, 190, 140), sky, True, (0.0, 0.0))
-    tree = Room((4.0, 4.0), 1.3, wall, floor, sky, True, (0.0, -2.2))
+    objects = Room((3.5, 3.0), 2.6, wall, floor, ceiling, OBJECT_ROOM_START)
+    waiting = Room((4.5, 4.5), 1.7, (165, 110, 60), (205, 190, 140), sky, (0.0, 0.0))
+    tree = Room((4.0, 4.0), 1.3, wall, floor, sky, (0.0, -2.2))
     return (
         Stage("object room", 15, objects),
         Stage("waiting room", 40, waiting),

@@ -46,7 +46,7 @@ def cast_room(room, xy, heading, raised):
 def test_walls_floor_and_sky_are_where_rays_meet_them(heading, raised):
     # One pure colour each: shades do not change which channel is the brightest.
     rng = np.random.default_rng(heading)
-    room = Room((3.5, 2.5), 1.9, (200, 0, 0), (0, 200, 0), (0, 0, 200), True, (0, 0))
+    room = Room((3.5, 2.5), 1.9, (200, 0, 0), (0, 200, 0), (0, 0, 200), (0, 0))
     xy = rng.uniform(-1, 1, 2) * [3.2, 2.2]
     part = picture(Backdrop(room), xy, heading, raised).argmax(axis=2)
     assert np.array_equal(part, cast_room(room, xy, heading, raised))
