@@ -42,6 +42,8 @@ OPTIONS = [
     click.option("--ray-num-gpus", type=click.IntRange(min=0), help="GPUs of the local Ray."),
     click.option("--scheduler", type=click.Choice(SCHEDULERS), help="Tune's trial scheduler."),
     click.option("--wandb", metavar="PROJECT", help="Log to Weights & Biases as well."),
+    click.option("--slurm", type=_FILE, metavar="CLUSTER.yaml", help="Train on a Slurm cluster."),
+    click.option("--print-only", is_flag=True, help="With --slurm: only show what would be done."),
     click.option("-v", "--verbose", count=True, help="Show Ray's log; -vv: tracebacks too."),
 ]
 
@@ -96,6 +98,12 @@ def _train(file: str | None, flags: dict[str, Any]) -> int:
 
     verbose = flags["verbose"]
     cluster.prepare_environment(verbose)
+    if flags["slurm"]:
+        from rllib_conspec.cli import slurm
+
+        return slurm.train(file, flags)
+    if flags["print_only"]:
+        raise UserError("--print-only: only together with --slurm.")
     overrides = overrides_from(flags)
     if flags["resume"]:
         for key in ("config", "restore", "num_samples"):

@@ -1,0 +1,111 @@
+"""The Slurm job that a program runs in: told of its end in time, and requeued."""
+
+from __future__ import annotations
+
+import enum
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from typing import NoReturn
+
+from rllib_conspec.slurm import jobs
+
+
+class Notice(enum.Enum):
+    """Why a job has to stop, and how many seconds there are to save."""
+
+    PREEMPTED = (
+        "preempted: another job takes these nodes",
+        600.0,
+    )  # Slurm ends it when grace is over
+    TIME_LIMIT = "the time limit is near", 90.0
+    ENDING = "cancelled or requeued", 20.0  # Slurm kills after KillWait, 30 s by default
+
+    @property
+    def reason(self) -> str:
+        return self.value[0]
+
+    @property
+    def seconds(self) -> float:
+        return self.value[1]
+
+
+class Allocation:
+    """Watches for the end of the job that this process is the batch script of.
+
+    Slurm tells the batch script of a time limit (USR1, asked for with --signal) and of its end (TERM),
+    but of a preemption it tells only the job's steps. So there is a step that does nothing but sleep:
+    when it is ended while the job runs on, and Slurm has noted a preemption, the grace time has begun.
+    """
+
+    def __init__(self, say: Callable[[str], None]):
+        self.id = os.environ["SLURM_JOB_ID"]
+        self.restarts = int(os.environ.get("SLURM_RESTART_COUNT", 0))
+        self._say = say
+        self._signals: set[int] = set()
+        self._sentinel: subprocess.Popen | None = None
+
+    def __enter__(self) -> Allocation:
+        for number in (signal.SIGTERM, signal.SIGUSR1):
+            signal.signal(number, lambda n, frame: self._signals.add(n))
+        self._sentinel = subprocess.Popen(
+            [*step(self.id), "sleep", "infinity"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            env=jobs.clean_environment(),
+            start_new_session=True,
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._sentinel is not None:
+            self._sentinel.terminate()
+            self._sentinel.wait()
+
+    def notice(self) -> Notice | None:
+        """What Slurm has said so far, the most urgent first."""
+        if signal.SIGTERM in self._signals:
+            return Notice.ENDING
+        if signal.SIGUSR1 in self._signals:
+            return Notice.TIME_LIMIT
+        if self._sentinel is not None and self._sentinel.poll() is not None:
+            self._sentinel = None
+            if self._preempted():
+                return Notice.PREEMPTED
+        return None
+
+    def _preempted(self) -> bool:
+        try:
+            return jobs.show(self.id).get("PreemptTime", "None") not in ("None", "")
+        except jobs.SlurmError as error:
+            self._say(f"cannot ask Slurm about a preemption: {error}")
+            return False
+
+    def requeue(self) -> NoReturn:
+        """Back into the queue. Leaves the process when Slurm ends it."""
+        try:
+            jobs.requeue(self.id)
+        except jobs.SlurmError as error:
+            self._say(f"cannot be requeued: {error}")
+            raise SystemExit(1) from error
+        # A script that ends by itself before Slurm has ended it counts as finished.
+        end = time.monotonic() + 120
+        while signal.SIGTERM not in self._signals and time.monotonic() < end:
+            time.sleep(0.2)
+        raise SystemExit(0)
+
+
+def step(job_id: str) -> list[str]:
+    """`srun` of a small step in a job, beside whatever runs there already."""
+    return [
+        "srun",
+        f"--jobid={job_id}",
+        "--overlap",
+        "--nodes=1",
+        "--ntasks=1",
+        "--mem=0",
+        "--quiet",
+    ]

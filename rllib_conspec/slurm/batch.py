@@ -1,0 +1,108 @@
+"""One batch job with N nodes: Ray on all of them, one training run, requeued until it has finished.
+
+The nodes' Ray is private to the job: ports, temporary directory and token are its own, so that
+other jobs on the same nodes are not disturbed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+from rllib_conspec.slurm import jobs
+from rllib_conspec.slurm.allocation import Allocation
+from rllib_conspec.slurm.directory import ClusterDirectory
+from rllib_conspec.slurm.options import LEARNER
+from rllib_conspec.slurm.ray_node import RayNode, StartFailed, authentication
+from rllib_conspec.slurm.runs import Run, Status
+from rllib_conspec.slurm.supervise import Supervisor, say
+
+
+def run_in_job(run: Run) -> int:
+    """Called from the batch script; the run's exit code, unless the job goes back into the queue."""
+    with Allocation(say) as job:
+        directory = ClusterDirectory(f"job-{job.id}")
+        directory.create()
+        run_directory = directory.runs / "run"
+        if job.restarts == 0:
+            directory.new_token()
+            run.save(run_directory)
+        variables = authentication(directory.token)
+        temp_dir = tempfile.gettempdir()
+        ray = RayNode(temp_dir, variables | node_environment(is_head=True), directory.log("ray"))
+        workers = None
+        try:
+            ray.start_head([], say)
+            say(f"Ray answers at {ray.address}")
+            workers = start_workers(ray.address, directory)
+            variables |= {"RAY_ADDRESS": ray.address}
+            supervisor = Supervisor(job, ray, directory.runs, variables, own_logs=False)
+            notice = supervisor.watch(until=lambda: not supervisor.unfinished())
+            requeue = notice is not None and supervisor.stop(notice)
+        except StartFailed as error:
+            say(str(error))
+            return 1
+        finally:
+            ray.close()
+            if workers is not None:
+                workers.terminate()
+        if requeue:
+            say("back into the queue")
+            job.requeue()
+        status = Status.of(run_directory)
+        if status.over:
+            directory.remove()
+        return status.code if status.code is not None else 130
+
+
+def node_environment(is_head: bool) -> dict[str, str]:
+    """The Ray resources of a node of this job, from what Slurm says about it."""
+    resources = {"CPU": int(os.environ.get("SLURM_CPUS_ON_NODE", 1))}
+    if gpus := int(os.environ.get("SLURM_GPUS_ON_NODE") or 0):
+        resources["GPU"] = gpus
+    if is_head:
+        resources[LEARNER] = 1
+    return {"RAY_OVERRIDE_RESOURCES": json.dumps(resources)}
+
+
+def start_workers(address: str, directory: ClusterDirectory) -> subprocess.Popen | None:
+    """Ray on all nodes of the job but this one."""
+    count = int(os.environ.get("SLURM_JOB_NUM_NODES", 1)) - 1
+    if count == 0:
+        return None
+    words = [
+        "srun",
+        f"--jobid={os.environ['SLURM_JOB_ID']}",
+        f"--nodes={count}",
+        f"--ntasks={count}",
+    ]
+    # A node that is lost must not take the others with it.
+    words += [
+        f"--exclude={os.environ['SLURMD_NODENAME']}",
+        "--overlap",
+        "--kill-on-bad-exit=0",
+        "--mem=0",
+    ]
+    return subprocess.Popen(
+        [*words, sys.executable, "-m", "rllib_conspec.slurm.batch", address, str(directory.path)],
+        env=jobs.clean_environment(),
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def worker(address: str, directory_path: str) -> None:
+    """What `start_workers` runs on every other node; ends with the step."""
+    from rllib_conspec.slurm.worker import serve
+
+    directory = ClusterDirectory.at(directory_path)
+    name = os.environ["SLURMD_NODENAME"]
+    environment = authentication(directory.token) | node_environment(is_head=False)
+    serve(RayNode(tempfile.gettempdir(), environment, directory.log(name)), address)
+
+
+if __name__ == "__main__":
+    worker(*sys.argv[1:])
