@@ -10,7 +10,7 @@ from rllib_conspec.networks.encoders import (
     ConvEncoder,
     ImpalaEncoder,
     MlpEncoder,
-    Pixels,
+    PixelConv,
     StridedEncoder,
     build_encoder,
     orthogonal,
@@ -60,12 +60,13 @@ def test_each_observation_is_encoded_on_its_own(name):
         )
 
 
-def test_pixels_are_scaled_and_channels_come_first():
+def test_the_first_convolution_sees_pixels_as_0_to_1_with_channels_last():
+    torch.manual_seed(0)
+    layer = PixelConv(3, 5, 2, stride=2, padding=1).double()
     raw = pixels(2, 3, 4, 3)
-    found = Pixels()(raw)
-    assert found.shape == (2, 3, 3, 4)
-    np.testing.assert_allclose(found[1, 2, 0, 3], raw[1, 0, 3, 2].item() / 255, rtol=1e-6)
-    assert Pixels()(torch.full((1, 1, 1, 1), 255, dtype=torch.uint8)).item() == 1.0
+    x = raw.double().permute(0, 3, 1, 2) / 255
+    expected = F.conv2d(x, layer.weight, layer.bias, stride=2, padding=1)
+    np.testing.assert_allclose(layer(raw).detach(), expected.detach(), atol=1e-12)
 
 
 def test_conv_encoder_is_the_papers():

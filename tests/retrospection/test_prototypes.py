@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from rllib_conspec.retrospection import prototypes
+
 FORMS = list(itertools.product(["per_prototype", "shared"], ["between", "both"]))
 
 
@@ -119,3 +121,13 @@ def test_redrawing_changes_one_prototype_only(projection):
     # In the same range as at first.
     assert model.layer1.abs().max() <= 1 / np.sqrt(model.layer1.shape[1])
     assert model.layer2.abs().max() <= 1 / np.sqrt(model.layer2.shape[1])
+
+
+def test_encoding_in_pieces_is_the_same(monkeypatch):
+    o = builders.options(num_prototypes=2)
+    model = builders.model(o)
+    frames = torch.from_numpy(builders.frames(o, 9, 1))
+    whole = model.encode(frames)
+    monkeypatch.setattr(prototypes, "CACHED", 2 * frames[0].numel())
+    with torch.no_grad():
+        np.testing.assert_allclose(model.encode(frames), whole.detach(), atol=1e-12)
