@@ -85,6 +85,8 @@ class ConSpecLearner:
 
     def add(self, episodes: Sequence[StoredEpisode]) -> None:
         """Take in the chosen episodes of a batch."""
+        if not self.options.learn:
+            return
         won = [e for e in episodes if e.success]
         lost = [e for e in episodes if not e.success]
         if self.options.criterion == "memory":
@@ -113,7 +115,7 @@ class ConSpecLearner:
     def step(self) -> dict[str, Any]:
         """The contrastive steps of one iteration, then freezing and recruiting. Returns metrics."""
         metrics: dict[str, Any] = {}
-        if self.learning:
+        if self.learning and self.options.learn:
             self._recruit()  # before the steps: a new prototype must not pay untrained
             for turn in range(self.options.steps_per_iteration):
                 metrics = _merge(metrics, self._gradient_step(turn))

@@ -123,6 +123,11 @@ class ConSpecOptions:
     weight_decay: float = option(
         0.0, "decoupled weight decay; the paper has none, 1e-3 hinders memorising", min=0.0
     )
+    learn: bool = option(
+        True,
+        "false: memories and prototypes stay as they were restored and only pay (the few-shot "
+        "tests of OrangeTree)",
+    )
     steps_per_iteration: int = option(
         1, "contrastive gradient steps per training iteration (the paper: 1)", min=1
     )

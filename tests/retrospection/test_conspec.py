@@ -126,6 +126,20 @@ def test_a_step_lowers_the_literal_loss_and_reports_it():
     assert literal_loss().total.item() < before.total.item()
 
 
+def test_without_learning_a_restored_learner_stays_and_pays():
+    learner, rng = new_learner(), np.random.default_rng(0)
+    iterate(learner, rng, 30)
+    assert learner.met.any()
+    constant = new_learner(seed=1, learn=False)
+    constant.set_state(learner.get_state())
+    before, held = weights(constant), checksum(constant.successes)
+    metrics = iterate(constant, rng, 3)
+    assert same_weights(before, weights(constant))
+    assert checksum(constant.successes) == held
+    assert constant.snapshot().pays.tolist() == learner.met.tolist()
+    assert metrics[-1]["version"] == learner.version + 3
+
+
 def test_several_steps_per_iteration_are_as_many_single_ones():
     many, single = new_learner(steps_per_iteration=3), new_learner()
     batch = marked_episodes(np.random.default_rng(0), 4, 4)
