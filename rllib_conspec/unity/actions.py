@@ -6,16 +6,14 @@ One discrete branch is a Discrete space, several are a MultiDiscrete, continuous
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
-from rllib_conspec.unity import compat
-
-compat.install()
-
-from mlagents_envs.communicator_objects.agent_action_pb2 import AgentActionProto  # noqa: E402
+from rllib_conspec.unity.messages import AgentAction
 
 
 class Actions:
@@ -33,38 +31,34 @@ class Actions:
             parts["discrete"] = spaces.MultiDiscrete(self._branches)
         self._both = len(parts) == 2
         self.space = spaces.Dict(parts) if self._both else next(iter(parts.values()))
-        self.nothing = self._message(np.zeros(self._continuous), np.zeros(len(self._branches), int))
+        self.nothing = _message((0.0,) * self._continuous, (0,) * len(self._branches))
 
-    def check(self, actions: Any, count: int) -> tuple[np.ndarray, np.ndarray]:
-        """Actions of ``count`` agents as floats ``[count, c]`` and integers ``[count, d]``."""
-        given = actions if self._both else {self._only(): actions}
-        continuous = np.zeros((count, 0), np.float32)
-        discrete = np.zeros((count, 0), np.int64)
-        if self._continuous:
-            continuous = np.asarray(given["continuous"], np.float32).reshape(count, -1)
-            if continuous.shape[1] != self._continuous or not np.isfinite(continuous).all():
-                raise ValueError(f"actions must be {count}×{self._continuous} finite numbers")
-            continuous = np.clip(continuous, -1, 1)
-        if self._branches:
-            discrete = np.asarray(given["discrete"]).reshape(count, -1)
-            fits = discrete.shape[1] == len(self._branches)
-            if not fits or ((discrete < 0) | (discrete >= self._branches)).any():
-                limits = " × ".join(f"0 to {size - 1}" for size in self._branches)
-                raise ValueError(f"actions must be {limits}, not {discrete.tolist()}")
-        return continuous, discrete
-
-    def _only(self) -> str:
-        return "continuous" if self._continuous else "discrete"
-
-    def messages(self, actions: Any, count: int) -> list[AgentActionProto]:
+    def messages(self, actions: Any, count: int) -> list[Any]:
         """One message for each of ``count`` agents."""
-        return [self._message(c, d) for c, d in zip(*self.check(actions, count), strict=True)]
+        continuous = discrete = [()] * count
+        if self._continuous:
+            given = np.asarray(actions["continuous"] if self._both else actions, np.float32)
+            if given.shape != (count, self._continuous) or not np.isfinite(given).all():
+                raise ValueError(f"actions must be {count}×{self._continuous} finite numbers")
+            continuous = np.clip(given, -1, 1).tolist()
+        if self._branches:
+            given = np.asarray(actions["discrete"] if self._both else actions).reshape(count, -1)
+            fits = given.shape[1] == len(self._branches)
+            if not fits or ((given < 0) | (given >= self._branches)).any():
+                limits = " × ".join(f"0 to {size - 1}" for size in self._branches)
+                raise ValueError(f"actions must be {limits}, not {given.tolist()}")
+            discrete = [tuple(row) for row in given.tolist()]
+        make = _message if self._continuous else _remembered
+        return [make(tuple(c), d) for c, d in zip(continuous, discrete, strict=True)]
 
-    @staticmethod
-    def _message(continuous: np.ndarray, discrete: np.ndarray) -> AgentActionProto:
-        numbers, choices = continuous.tolist(), discrete.tolist()
-        return AgentActionProto(
-            vector_actions_deprecated=numbers + choices,  # read by packages before 1.3
-            continuous_actions=numbers,
-            discrete_actions=choices,
-        )
+
+def _message(continuous: Sequence[float], discrete: Sequence[int]) -> Any:
+    return AgentAction(
+        vector_actions_deprecated=[*continuous, *discrete],  # read by packages before 1.3
+        continuous_actions=continuous,
+        discrete_actions=discrete,
+    )
+
+
+# Discrete actions are few; their messages are made once.
+_remembered = lru_cache(maxsize=1024)(_message)

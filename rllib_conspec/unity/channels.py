@@ -22,12 +22,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from rllib_conspec.unity import compat
-
-compat.install()
-
-from mlagents_envs.side_channel import IncomingMessage, OutgoingMessage, SideChannel  # noqa: E402
-from mlagents_envs.side_channel.stats_side_channel import (  # noqa: E402
+from mlagents_envs.side_channel import IncomingMessage, OutgoingMessage, SideChannel
+from mlagents_envs.side_channel.stats_side_channel import (
     StatsAggregationMethod,
     StatsSideChannel,
 )

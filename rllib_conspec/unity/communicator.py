@@ -12,7 +12,6 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import grpc
 from mlagents_envs.communicator import Communicator
@@ -20,6 +19,7 @@ from mlagents_envs.communicator import Communicator
 from rllib_conspec.unity.faults import PlayerFault, PlayerHangs
 from rllib_conspec.unity.messages import METHOD, OK, SHUTDOWN, UnityMessage, wrap
 from rllib_conspec.unity.ports import has_ipv6
+from rllib_conspec.unity.threads import Worker
 
 POLL_SECONDS = 0.05  # how often to see whether the player still lives
 OPTIONS = (
@@ -38,8 +38,9 @@ class LoopbackCommunicator(Communicator):
         self._requests: queue.SimpleQueue = queue.SimpleQueue()
         self._replies: queue.SimpleQueue = queue.SimpleQueue()
         self._closed = threading.Event()
-        self._threads = ThreadPoolExecutor(2, "unity")
-        self._server = grpc.server(self._threads, options=OPTIONS)
+        # One thread: a player waits for an answer before it calls again.
+        self._worker = Worker("unity-player")
+        self._server = grpc.server(self._worker, options=OPTIONS)
         handler = grpc.unary_unary_rpc_method_handler(
             self._exchange, UnityMessage.FromString, UnityMessage.SerializeToString
         )
@@ -62,9 +63,7 @@ class LoopbackCommunicator(Communicator):
             try:
                 return self._replies.get(timeout=1.0)
             except queue.Empty:
-                # The interpreter waits for this thread when it exits; so it must not wait for ever
-                # in a program that forgot to close its environment.
-                if not threading.main_thread().is_alive() or not context.is_active():
+                if not context.is_active():
                     break
         return wrap(SHUTDOWN)
 
@@ -79,22 +78,19 @@ class LoopbackCommunicator(Communicator):
                 raise PlayerHangs(f"did not answer for {self.timeout:g} s")
 
     def initialize(self, inputs, poll_callback=None):
-        """The handshake: what the player says of itself, answered by ``inputs``."""
+        """The handshake: what the player says of itself, answered by mlagents-envs' ``inputs``."""
         first = self._receive(poll_callback)
-        self._send(inputs)
+        answer = wrap()
+        answer.unity_input.MergeFromString(inputs.SerializeToString())
+        self._replies.put(answer)
         self._receive(poll_callback)  # the player is ready for its first command
         return first.unity_output
 
     def exchange(self, inputs, poll_callback=None):
-        """Send a command; the player's answer, or None when it says good-bye."""
-        self._send(inputs)
+        """Send a whole message; the player's answer, or None when it says good-bye."""
+        self._replies.put(inputs)
         answer = self._receive(poll_callback)
         return answer.unity_output if answer.header.status == OK else None
-
-    def _send(self, inputs) -> None:
-        message = wrap()
-        message.unity_input.MergeFromString(inputs.SerializeToString())
-        self._replies.put(message)
 
     def close(self) -> None:
         """Tell the player to end, and free the port."""
@@ -104,4 +100,4 @@ class LoopbackCommunicator(Communicator):
         self._replies.put(wrap(SHUTDOWN))
         # The port is free only when the server has ended; half a second for the farewell to go out.
         self._server.stop(0.5).wait(2.0)
-        self._threads.shutdown(wait=False)
+        self._worker.shutdown()

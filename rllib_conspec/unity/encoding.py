@@ -22,31 +22,39 @@ class ObservationWriter:
         self._png = kind == "png"
         self._channels_first = channels_first
 
-    def write(self, agent: Any, observations: Any, index: int) -> None:
-        """Row ``index`` of the batch ``observations``."""
-        for name, space in self._parts.items():
+    def write(self, messages: Any, observations: Any, index: int) -> None:
+        """Row ``index`` of the batch ``observations``; what stood in ``messages`` is replaced."""
+        if len(messages) != len(self._parts):
+            self._describe(messages)
+        for message, (name, space) in zip(messages, self._parts.items(), strict=True):
             array = (observations[name] if name else observations)[index]
-            message = agent.observations.add(name=name or "observation")
-            if space.dtype == np.uint8 and len(space.shape) == 3:
-                self._write_picture(message, array)
-            else:
-                message.shape.extend(space.shape or (1,))
+            if not _is_picture(space):
                 message.float_data.data = np.asarray(array, np.float32).tobytes()
+            elif self._png:
+                message.compressed_data = write_png(array)
+            else:
+                floats = np.multiply(array, np.float32(1 / 255), dtype=np.float32)
+                if self._channels_first:
+                    floats = floats.transpose(2, 0, 1)
+                message.float_data.data = floats.tobytes()
 
-    def _write_picture(self, message: Any, picture: np.ndarray) -> None:
-        shape, properties = picture.shape, [TRANSLATIONAL, TRANSLATIONAL, NO_PROPERTY]
-        if self._png:
-            message.compression_type = PNG
-            message.compressed_data = write_png(picture)
-        else:
-            floats = np.multiply(picture, np.float32(1 / 255), dtype=np.float32)
-            if self._channels_first:
-                floats = floats.transpose(2, 0, 1)
-            message.float_data.data = floats.tobytes()
-        if self._channels_first:
-            shape, properties = (shape[2], *shape[:2]), properties[::-1]
-        message.shape.extend(shape)
-        message.dimension_properties.extend(properties)
+    def _describe(self, messages: Any) -> None:
+        """What does not change from step to step."""
+        del messages[:]
+        for name, space in self._parts.items():
+            message = messages.add(name=name or "observation")
+            shape = space.shape or (1,)
+            if _is_picture(space):
+                message.compression_type = PNG if self._png else 0
+                properties = [TRANSLATIONAL, TRANSLATIONAL, NO_PROPERTY]
+                if self._channels_first:
+                    shape, properties = (shape[2], *shape[:2]), properties[::-1]
+                message.dimension_properties.extend(properties)
+            message.shape.extend(shape)
+
+
+def _is_picture(space: spaces.Space) -> bool:
+    return space.dtype == np.uint8 and len(space.shape) == 3
 
 
 class ActionReader:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-import queue
 import select
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from pathlib import Path
 from typing import IO, Any
 
 from rllib_conspec.errors import OptionError, did_you_mean
+from rllib_conspec.unity.threads import Worker
 
 WRAPPER = Path(__file__).with_name("exec_with_parent.py")
 ENDINGS = ("", ".x86_64", ".x86")  # of Linux builds; a path may leave them out
@@ -120,26 +118,11 @@ class PlayerProcess:
 
 # The kernel sends the death signal when the *thread* that started the player ends, so players are
 # started by a thread that lives as long as the process.
-_lasting: tuple[int, queue.SimpleQueue] | None = None
+_launcher: tuple[int, Worker] | None = None
 
 
 def _in_lasting_thread(function: Callable[[], Any]) -> Any:
-    global _lasting
-    if _lasting is None or _lasting[0] != os.getpid():  # a fork has no threads
-        _lasting = os.getpid(), queue.SimpleQueue()
-        threading.Thread(
-            target=_work, args=(_lasting[1],), name="unity-launcher", daemon=True
-        ).start()
-    future: Future = Future()
-    _lasting[1].put((function, future))
-    return future.result()
-
-
-def _work(jobs: queue.SimpleQueue) -> None:
-    while True:
-        function, future = jobs.get()
-        try:
-            future.set_result(function())
-        except BaseException as error:
-            future.set_exception(error)
-        del function, future
+    global _launcher
+    if _launcher is None or _launcher[0] != os.getpid():  # a fork has no threads
+        _launcher = os.getpid(), Worker("unity-launcher")
+    return _launcher[1].submit(function).result()

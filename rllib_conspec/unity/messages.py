@@ -8,12 +8,7 @@ they lie. So the message types are built a second time, with that one field decl
 from __future__ import annotations
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-
-from rllib_conspec.unity import compat
-
-compat.install()
-
-from mlagents_envs.communicator_objects import unity_message_pb2  # noqa: E402
+from mlagents_envs.communicator_objects import unity_message_pb2
 
 METHOD = "communicator_objects.UnityToExternalProto", "Exchange"
 API_VERSION = "1.5.0"
@@ -24,7 +19,7 @@ PNG = 1  # compression of an observation; 0 is none
 NO_PROPERTY, TRANSLATIONAL = 1, 2
 
 
-def _build() -> type:
+def _build() -> tuple[type, type]:
     pool = descriptor_pool.DescriptorPool()
     known = set()
 
@@ -43,11 +38,12 @@ def _build() -> type:
         pool.Add(description)
 
     add(unity_message_pb2.DESCRIPTOR)
-    found = pool.FindMessageTypeByName("communicator_objects.UnityMessageProto")
-    return message_factory.GetMessageClass(found)
+    names = "UnityMessageProto", "AgentActionProto"
+    found = [pool.FindMessageTypeByName(f"communicator_objects.{name}") for name in names]
+    return tuple(message_factory.GetMessageClass(message) for message in found)
 
 
-UnityMessage = _build()
+UnityMessage, AgentAction = _build()
 
 
 def wrap(status: int = OK):

@@ -72,6 +72,7 @@ class PlayerOptions:
         """The program and its arguments, but for the port, which mlagents-envs' way adds."""
         if self.built_in:
             command = [sys.executable, "-m", BUILT_IN, "--agents", str(self.num_agents)]
+            command += ["--observations", "png"]  # a quarter of the bytes
         else:
             command = [str(find_executable(self.file_name))]
         if self.no_graphics:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import atexit
 import logging
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 
 import mlagents_envs
-from mlagents_envs.communicator_objects.unity_input_pb2 import UnityInputProto
 from mlagents_envs.environment import UnityEnvironment
 from mlagents_envs.side_channel.side_channel import SideChannel
 
@@ -16,10 +16,11 @@ from rllib_conspec.errors import OptionError
 from rllib_conspec.unity.communicator import LoopbackCommunicator
 from rllib_conspec.unity.faults import PlayerDied, PlayerFault, PlayerTalksNonsense
 from rllib_conspec.unity.launch import PlayerProcess
-from rllib_conspec.unity.messages import API_VERSION, RESET, STEP
+from rllib_conspec.unity.messages import API_VERSION, RESET, STEP, wrap
 
 FAREWELL_SECONDS = 3.0  # a player told to end has this long before it is killed
 logging.getLogger(mlagents_envs.__name__).setLevel(logging.WARNING)
+warnings.filterwarnings("ignore", "distutils Version classes", DeprecationWarning)
 
 
 class Player(UnityEnvironment):
@@ -79,8 +80,8 @@ class Player(UnityEnvironment):
         if version.split(".")[0] != API_VERSION.split(".")[0]:
             raise OptionError(
                 "file_name",
-                f"{self._command[0]} speaks version {version or 'none'} of the ML-Agents protocol; "
-                f"versions 1.0.0 to {API_VERSION} are understood (package com.unity.ml-agents 1 to 3)",
+                f"{self._command[0]} speaks version {version or 'none'} of the ML-Agents protocol, "
+                f"not {API_VERSION}; build it with the package com.unity.ml-agents 1, 2 or 3",
             )
 
     def _poll_process(self) -> None:
@@ -98,14 +99,13 @@ class Player(UnityEnvironment):
         return self._command_player(STEP, actions)
 
     def _command_player(self, command: int, actions: Mapping[str, Sequence]):
-        inputs = UnityInputProto()
-        inputs.rl_input.command = command
+        message = wrap()
+        said = message.unity_input.rl_input
+        said.command = command
         for behavior, messages in actions.items():
-            inputs.rl_input.agent_actions[behavior].value.extend(messages)
-        inputs.rl_input.side_channel = bytes(
-            self._side_channel_manager.generate_side_channel_messages()
-        )
-        output = self._communicator.exchange(inputs, self._poll_process)
+            said.agent_actions[behavior].value.extend(messages)
+        said.side_channel = bytes(self._side_channel_manager.generate_side_channel_messages())
+        output = self._communicator.exchange(message, self._poll_process)
         if output is None:
             raise PlayerDied("closed the connection")
         try:

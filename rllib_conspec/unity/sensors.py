@@ -6,12 +6,13 @@ the player uses; everything else stays float32. One sensor gives a Box, several 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
-from gymnasium.vector.utils import batch_space, create_empty_array
+from gymnasium.vector.utils import create_empty_array
 
 from rllib_conspec.unity.faults import PlayerTalksNonsense
 from rllib_conspec.unity.messages import PNG, TRANSLATIONAL
@@ -25,6 +26,7 @@ class Sensor:
         self.name = name
         self.shape = tuple(shape)
         self.visual = len(self.shape) == 3
+        self._size = math.prod(self.shape)
         self._channels_first = self.visual and _channels_first(self.shape, properties)
         if self.visual:
             seen = self._to_picture(np.empty(self.shape, np.uint8)).shape
@@ -42,16 +44,16 @@ class Sensor:
             out[...] = self._decompress(observation)
             return
         values = np.frombuffer(observation.float_data.data, np.float32)
-        if values.size != np.prod(self.shape):
+        if values.size != self._size:
             raise PlayerTalksNonsense(
                 f"sent {values.size} numbers for observation {self.name!r} of shape {self.shape}"
             )
         values = values.reshape(self.shape)
         if self.visual:
-            np.multiply(values, 255, out=self._scaled)
-            np.rint(self._scaled, out=self._scaled)
-            np.clip(self._scaled, 0, 255, out=self._scaled)
-            np.copyto(out, self._to_picture(self._scaled), casting="unsafe")
+            scaled = np.multiply(values, 255, out=self._scaled)
+            np.rint(scaled, out=scaled)
+            np.minimum(np.maximum(scaled, 0, out=scaled), 255, out=scaled)
+            np.copyto(out, self._to_picture(scaled), casting="unsafe")
         elif np.isfinite(values).all():
             out[...] = values
         else:
@@ -62,21 +64,30 @@ class Sensor:
             picture = read_png(observation.compressed_data)
         except Exception as error:
             raise PlayerTalksNonsense(f"sent a broken picture in {self.name!r}: {error}") from error
-        wanted, sent = self.space.shape[2], picture.shape[2]
-        if mapping := list(observation.compressed_channel_mapping):
-            # Channel i of the picture belongs to channel mapping[i] of the observation, −1 to none.
-            sources = [[i for i in range(sent) if mapping[i] == c] for c in range(wanted)]
-        else:
-            sources = [[*range(sent)]] if wanted == 1 else [[c] for c in range(wanted)]
-        if sources != [[c] for c in range(sent)]:
-            means = [picture[:, :, channels].mean(axis=2) for channels in sources]
-            picture = np.rint(np.stack(means, axis=2)).astype(np.uint8)
+        mapping = list(observation.compressed_channel_mapping)
+        if mapping or picture.shape[2] != self.space.shape[2]:
+            picture = _merge(picture, mapping, self.space.shape[2])
         if picture.shape != self.space.shape:
             raise PlayerTalksNonsense(
                 f"sent a picture of shape {picture.shape} for {self.name!r}, "
                 f"announced as {self.space.shape}"
             )
         return picture
+
+
+def _merge(picture: np.ndarray, mapping: Sequence[int], wanted: int) -> np.ndarray:
+    """``wanted`` channels out of those that were sent: ``mapping`` says to which each belongs.
+
+    Without one, a single channel is the mean of all, and what is too many is filling.
+    """
+    sent = picture.shape[2]
+    if not mapping:
+        mapping = [0] * sent if wanted == 1 else range(sent)
+    if len(mapping) != sent or not set(range(wanted)) <= set(mapping):
+        raise PlayerTalksNonsense(f"sent {sent} channels and put them as {list(mapping)}")
+    sources = [[i for i in range(sent) if mapping[i] == channel] for channel in range(wanted)]
+    means = [picture[:, :, channels].mean(axis=2) for channels in sources]
+    return np.rint(np.stack(means, axis=2)).astype(np.uint8)
 
 
 def _channels_first(shape: Sequence[int], properties: Sequence[int]) -> bool:
@@ -109,10 +120,6 @@ class Sensors:
         """Room for the observations of ``count`` agents."""
         return create_empty_array(self.space, count, fn=np.zeros)
 
-    def batch(self, count: int) -> spaces.Space:
-        """The space of what `empty(count)` returns."""
-        return batch_space(self.space, count)
-
     def read(self, observations: Sequence[Any], out: Any, index: int) -> None:
         """Write an agent's observations to row ``index`` of ``out``."""
         if len(observations) != len(self._sensors):
@@ -122,11 +129,3 @@ class Sensors:
         for sensor, observation in zip(self._sensors, observations, strict=True):
             rows = out[sensor.name] if isinstance(out, Mapping) else out
             sensor.read(observation, rows[index])
-
-    def copy_row(self, source: Any, out: Any, index: int) -> None:
-        """Row ``index`` of one batch to another."""
-        for sensor in self._sensors:
-            if isinstance(out, Mapping):
-                out[sensor.name][index] = source[sensor.name][index]
-            else:
-                out[index] = source[index]

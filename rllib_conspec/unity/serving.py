@@ -8,28 +8,30 @@ under a new id, as Unity does it.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import grpc
-import numpy as np
 from gymnasium.vector import VectorEnv
 
 from rllib_conspec.unity import channels
-from rllib_conspec.unity.encoding import ActionReader, ObservationWriter
+from rllib_conspec.unity.games import Games
 from rllib_conspec.unity.messages import API_VERSION, METHOD, OK, RESET, UnityMessage, wrap
 
-CHANNEL_OPTIONS = (
+OPTIONS = (
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
     ("grpc.enable_http_proxy", 0),
 )
 CONNECT_SECONDS = 30
+PACKAGE_VERSION = "2.1.0"  # of com.unity.ml-agents, the one that this player is like
+GONE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 
 
 class Farewell(Exception):
-    """The trainer is gone, or says that it is over."""
+    """The trainer says that it is over."""
 
 
 class Service:
@@ -51,65 +53,46 @@ class Service:
     ):
         self._make = make
         self._name = name
-        self._kind = observations
-        self._channels_first = channels_first
+        self._format = observations, channels_first
         self._known = parameters
         self._version = version
         self._parameters: dict[str, float] = {}
         self._seed: int | None = None
         self._greeted = self._announced = self._described = False
-        self._side = b""  # side channel messages for the next answer
-        self._rebuild()
+        self._ids = itertools.count()
+        self._start()
 
-    def _rebuild(self) -> None:
+    def _start(self) -> None:
         self._made_with = dict(self._parameters)
-        self.env = self._make(self._parameters)
-        count = self.env.num_envs
-        self._writer = ObservationWriter(
-            self.env.single_observation_space, self._kind, self._channels_first
-        )
-        self._reader = ActionReader(self.env.single_action_space)
-        self._ids = np.arange(count)
-        self._next_id = count
-        self._over = np.zeros(count, bool)
-        self._waiting = list(range(count))  # sub-environments that get an action, in order
-        self._returns = np.zeros(count)
-
-    # --- the conversation -----------------------------------------------------------------------
+        self._games = Games(self._make(self._parameters), self._ids, *self._format)
+        self._answer = wrap()
 
     def run(self, port: int) -> None:
-        """Play until the trainer ends it."""
-        with grpc.insecure_channel(f"localhost:{port}", CHANNEL_OPTIONS) as channel:
+        """Play until the trainer ends it, or is gone."""
+        with grpc.insecure_channel(f"127.0.0.1:{port}", OPTIONS) as channel:
             call = channel.unary_unary(
                 "/{}/{}".format(*METHOD), UnityMessage.SerializeToString, UnityMessage.FromString
             )
             try:
                 grpc.channel_ready_future(channel).result(CONNECT_SECONDS)
-                self._seed = self._send(call, self._introduction()).rl_initialization_input.seed
-                command = self._send(call, wrap())
+                self._seed = _send(call, self._introduction()).rl_initialization_input.seed
+                command = _send(call, wrap())
                 while True:
-                    command = self._send(call, self.answer(command.rl_input))
+                    command = _send(call, self.answer(command.rl_input))
             except (Farewell, grpc.FutureTimeoutError):
                 pass
             except grpc.RpcError as error:
-                if error.code() not in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED):
+                if error.code() not in GONE:
                     raise
             finally:
-                self.env.close()
-
-    @staticmethod
-    def _send(call: Callable, message: Any) -> Any:
-        received = call(message)
-        if received.header.status != OK:
-            raise Farewell
-        return received.unity_input
+                self._games.env.close()
 
     def _introduction(self) -> Any:
         message = wrap()
         said = message.unity_output.rl_initialization_output
         said.name = self._name
         said.communication_version = self._version
-        said.package_version = "2.1.0"
+        said.package_version = PACKAGE_VERSION
         said.capabilities.baseRLCapabilities = True
         said.capabilities.concatenatedPngObservations = True
         said.capabilities.compressedChannelMapping = True
@@ -119,37 +102,48 @@ class Service:
     def answer(self, command: Any) -> Any:
         """What comes of a command, as the next message to the trainer."""
         self._hear(command.side_channel)
-        message = wrap()
-        output = message.unity_output.rl_output
-        agents = output.agentInfos[self._name].value
+        if command.command == RESET and self._parameters != self._made_with:
+            self._games.env.close()
+            self._start()
+        output = self._answer.unity_output
+        agents = output.rl_output.agentInfos[self._name].value
         if command.command == RESET:
-            self._begin(agents)
+            seed, self._seed = self._seed, None
+            self._games.begin(seed, agents)
         else:
-            self._step(command.agent_actions[self._name].value, agents)
+            actions = command.agent_actions[self._name].value
+            self._games.step(actions, agents, at_once=not self._greeted)
+        output.ClearField("rl_initialization_output")
         if not self._described:
-            self._describe(message.unity_output.rl_initialization_output.brain_parameters.add())
-        if self._greeted and not self._announced:
-            self._announce()
-        output.side_channel, self._side = self._side, b""
-        return message
+            self._described = True
+            behavior = output.rl_initialization_output.brain_parameters.add()
+            behavior.brain_name = self._name
+            behavior.is_training = True
+            self._games.actions.describe(behavior.action_spec)
+        output.rl_output.side_channel = b"".join(self._side_messages())
+        return self._answer
 
-    def _describe(self, behavior: Any) -> None:
-        self._described = True
-        behavior.brain_name = self._name
-        behavior.is_training = True
-        self._reader.describe(behavior.action_spec)
+    # --- side channels --------------------------------------------------------------------------
 
-    def _announce(self) -> None:
-        self._announced = True
-        announcement = {
-            "critical_events": list(getattr(self.env, "critical_events", ())),
-            "max_episode_steps": getattr(self.env, "max_episode_steps", None),
-            "parameters": self._known and {k: list(words) for k, words in self._known.items()},
-        }
-        self._tell({"announce": announcement})
-
-    def _tell(self, said: Mapping[str, Any]) -> None:
-        self._side += channels.pack(channels.EVENTS, json.dumps(said).encode())
+    def _side_messages(self) -> list[bytes]:
+        said: dict[str, Any] = {}
+        if not self._announced:
+            self._announced = self._greeted
+            said["announce"] = {
+                "critical_events": list(getattr(self._games.env, "critical_events", ())),
+                "max_episode_steps": getattr(self._games.env, "max_episode_steps", None),
+                "parameters": self._known and {k: list(v) for k, v in self._known.items()},
+            }
+        if self._games.events:
+            said["events"] = self._games.events
+        messages = [
+            channels.statistic(f"{self._name}/{name}", value)
+            for episode in self._games.finished
+            for name, value in episode.items()
+        ]
+        if said and self._greeted:
+            messages.append(channels.pack(channels.EVENTS, json.dumps(said).encode()))
+        return messages
 
     def _hear(self, data: bytes) -> None:
         for channel, message in channels.unpack(data):
@@ -169,75 +163,9 @@ class Service:
         else:
             self._parameters[name] = value
 
-    # --- the environment ------------------------------------------------------------------------
 
-    def _begin(self, agents: Any) -> None:
-        if self._parameters != self._made_with:
-            self.env.close()
-            self._rebuild()
-        seed, self._seed = self._seed, None
-        observations, _ = self.env.reset(seed=seed)
-        everybody = range(self.env.num_envs)
-        self._over[:] = False
-        self._new_ids(everybody)
-        self._waiting = list(everybody)
-        for i in everybody:
-            self._add(agents, observations, i, 0.0)
-
-    def _step(self, actions: Sequence[Any], agents: Any) -> None:
-        given = dict(zip(self._waiting, actions, strict=False))
-        chosen = self._reader.read(given, self.env.num_envs)
-        begins = np.flatnonzero(self._over)  # the environment starts these by itself now
-        observations, rewards, terminated, truncated, infos = self.env.step(chosen)
-        over = np.asarray(terminated | truncated)
-        self._new_ids(begins)
-        self._returns = np.where(self._over, 0.0, self._returns + rewards)
-        for i in range(self.env.num_envs):
-            agent = self._add(agents, observations, i, float(rewards[i]))
-            agent.done = bool(over[i])
-            agent.max_step_reached = bool(truncated[i] and not terminated[i])
-        self._report(over, infos)
-        self._over = over
-        self._waiting = np.flatnonzero(~over).tolist()
-        if over.any() and not self._greeted:
-            self._begin_at_once(over, agents)
-
-    def _begin_at_once(self, over: np.ndarray, agents: Any) -> None:
-        """Unity's way: the finished agents are back in the same message."""
-        observations, _ = self.env.reset(options={"reset_mask": over})
-        begins = np.flatnonzero(over)
-        self._new_ids(begins)
-        self._returns[begins] = 0.0
-        for i in begins:
-            self._add(agents, observations, i, 0.0)
-        self._waiting += begins.tolist()
-        self._over = np.zeros_like(over)
-
-    def _new_ids(self, who: Sequence[int]) -> None:
-        for i in who:
-            self._ids[i] = self._next_id
-            self._next_id += 1
-
-    def _add(self, agents: Any, observations: Any, index: int, reward: float) -> Any:
-        agent = agents.add(id=int(self._ids[index]), reward=reward)
-        self._writer.write(agent, observations, index)
-        return agent
-
-    def _report(self, over: np.ndarray, infos: Mapping[str, Any]) -> None:
-        """Infos to a trainer that knows our channel, statistics of whole episodes to any."""
-        events: dict[str, dict[str, Any]] = {}
-        for name, values in infos.items():
-            who = infos.get(f"_{name}")
-            if who is not None and np.ndim(values) == 1:
-                plain = {
-                    str(self._ids[i]): np.asarray(values[i]).item() for i in np.flatnonzero(who)
-                }
-                events[name] = plain
-        if events and self._greeted:
-            self._tell({"events": events})
-        for i in np.flatnonzero(over):
-            self._side += channels.statistic(f"{self._name}/Return", float(self._returns[i]))
-            for name, values in events.items():
-                if name.startswith("is_") and str(self._ids[i]) in values:
-                    value = float(values[str(self._ids[i])])
-                    self._side += channels.statistic(f"{self._name}/{name}", value)
+def _send(call: Callable, message: Any) -> Any:
+    received = call(message)
+    if received.header.status != OK:
+        raise Farewell
+    return received.unity_input

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,26 +11,21 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
-
-from rllib_conspec.errors import OptionError, did_you_mean
-from rllib_conspec.unity import compat
-
-compat.install()
-
-from mlagents_envs.side_channel.engine_configuration_channel import (  # noqa: E402
+from mlagents_envs.side_channel.engine_configuration_channel import (
     EngineConfigurationChannel,
 )
-from mlagents_envs.side_channel.environment_parameters_channel import (  # noqa: E402
+from mlagents_envs.side_channel.environment_parameters_channel import (
     EnvironmentParametersChannel,
 )
 
-from rllib_conspec.unity import ports  # noqa: E402
-from rllib_conspec.unity.channels import EventsChannel, RecentStats  # noqa: E402
-from rllib_conspec.unity.crew import Crew  # noqa: E402
-from rllib_conspec.unity.faults import PlayerFault  # noqa: E402
-from rllib_conspec.unity.keeper import Keeper  # noqa: E402
-from rllib_conspec.unity.options import PlayerOptions  # noqa: E402
-from rllib_conspec.unity.process import Player  # noqa: E402
+from rllib_conspec.errors import OptionError, did_you_mean
+from rllib_conspec.unity import ports
+from rllib_conspec.unity.channels import EventsChannel, RecentStats
+from rllib_conspec.unity.crew import Crew
+from rllib_conspec.unity.faults import PlayerFault
+from rllib_conspec.unity.keeper import Keeper
+from rllib_conspec.unity.options import PlayerOptions
+from rllib_conspec.unity.process import Player
 
 SEED_LIMIT = 1 << 32
 # As fast as it can, as ML-Agents itself trains. Only Unity builds look at these.
@@ -255,7 +251,7 @@ class UnityVectorEnv(VectorEnv):
         except PlayerFault as fault:
             self._keeper.lost(fault)
             return self._drop()
-        self._over = step.over
+        self._over = step.terminated | step.truncated
         if self._over.any():
             self._keeper.worked()
         self._shown = step.observations
@@ -268,7 +264,8 @@ class UnityVectorEnv(VectorEnv):
         everybody = self._over.copy()
         infos = {"dropped": everybody.copy(), "_dropped": everybody.copy()}
         nobody = np.zeros(self.num_envs, bool)
-        return self._shown, np.zeros(self.num_envs), nobody, everybody, infos
+        shown = copy.deepcopy(self._shown)
+        return shown, np.zeros(self.num_envs), nobody, everybody, infos
 
     def close_extras(self, **kwargs: Any) -> None:
         """End the player and free its port."""
