@@ -35,9 +35,10 @@ class Notice(enum.Enum):
 class Allocation:
     """Watches for the end of the job that this process is the batch script of.
 
-    Slurm tells the batch script of a time limit (USR1, asked for with --signal) and of its end (TERM),
-    but of a preemption it tells only the job's steps. So there is a step that does nothing but sleep:
-    when it is ended while the job runs on, and Slurm has noted a preemption, the grace time has begun.
+    Slurm tells the batch script of a time limit (USR1, asked for with --signal) and of its end
+    (TERM), but of a preemption it tells only the job's steps. So there is a step that does nothing
+    but sleep: when it is ended while the job runs on, and Slurm has noted a preemption, the grace
+    time has begun.
     """
 
     def __init__(self, say: Callable[[str], None]):

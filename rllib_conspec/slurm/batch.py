@@ -22,12 +22,12 @@ from rllib_conspec.slurm.supervise import Supervisor, say
 
 
 def run_in_job(run: Run) -> int:
-    """Called from the batch script; the run's exit code, unless the job goes back into the queue."""
+    """Called from the batch script; the run's exit code, unless the job is requeued."""
     with Allocation(say) as job:
         directory = ClusterDirectory(f"job-{job.id}")
         directory.create()
         run_directory = directory.runs / "run"
-        if job.restarts == 0:
+        if not (run_directory / "run.json").exists():  # not after a requeue
             directory.new_token()
             run.save(run_directory)
         variables = authentication(directory.token)
@@ -35,7 +35,7 @@ def run_in_job(run: Run) -> int:
         ray = RayNode(temp_dir, variables | node_environment(is_head=True), directory.log("ray"))
         workers = None
         try:
-            ray.start_head([], say)
+            ray.start_head(["--include-dashboard=false"], say)
             say(f"Ray answers at {ray.address}")
             workers = start_workers(ray.address, directory)
             variables |= {"RAY_ADDRESS": ray.address}

@@ -1,4 +1,4 @@
-"""A cluster's directory on the shared file system: token, start order, logs, runs. For its owner only."""
+"""A cluster's directory on the shared file system, for its owner only: token, logs, runs."""
 
 from __future__ import annotations
 

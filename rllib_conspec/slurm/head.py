@@ -1,7 +1,7 @@
 """`python -m rllib_conspec.slurm.head`: the batch script of a head job.
 
-Starts Ray when `ray up` has said how, runs what `rllib train --slurm` has submitted, and after a requeue
-does both again by itself. Ends when Ray cannot be started: a failed start is never requeued.
+Starts Ray when `ray up` has said how, runs what `rllib train --slurm` has submitted, and after a
+requeue does both again by itself. Ends when Ray cannot be started: that is never requeued.
 """
 
 from __future__ import annotations

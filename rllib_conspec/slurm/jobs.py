@@ -1,7 +1,7 @@
 """Slurm's commands: submit, list, tag, cancel and requeue jobs.
 
-Ray's tags of a node are kept in its job's Comment, so that Slurm itself is the only place that knows
-which nodes a cluster has. A Comment can be read by other users: no secret may get into a tag.
+Ray's tags of a node are kept in its job's Comment, so that Slurm itself is the only place that
+knows which nodes a cluster has. Others can read a Comment: no secret may get into a tag.
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import base64
 import binascii
 import json
 import os
+import re
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -35,6 +37,9 @@ _FOREIGN = (
 )
 _KEEP = ("SLURM_CONF",)
 MAX_COMMENT = 1024
+# A controller that restarts or is overrun comes back soon.
+_BUSY = "(?i)unable to contact|timed out|connection refused|zero bytes|resource temporarily"
+_PAUSES = (1, 3, 9)
 
 
 class SlurmError(UserError):
@@ -82,6 +87,18 @@ def clean_environment() -> dict[str, str]:
 
 def call(*words: str, text: str | None = None, timeout: float = 60) -> str:
     """Run a Slurm command and return its output; a failure carries the command's message."""
+    for wait in _PAUSES:
+        try:
+            return _call(words, text, timeout)
+        except SlurmError as error:
+            # sbatch is not repeated: the job may have been accepted all the same.
+            if words[0] == "sbatch" or not re.search(_BUSY, str(error)):
+                raise
+            time.sleep(wait)
+    return _call(words, text, timeout)
+
+
+def _call(words: Sequence[str], text: str | None, timeout: float) -> str:
     try:
         done = subprocess.run(
             words,

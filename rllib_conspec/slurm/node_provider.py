@@ -9,6 +9,7 @@ Used by `ray up`, `down`, `exec`, … on the login node, and by the autoscaler o
 
 from __future__ import annotations
 
+import logging
 import socket
 import threading
 import time
@@ -26,6 +27,11 @@ from rllib_conspec.slurm.script import head_script, worker_script
 
 # Ray asks about nodes one by one; Slurm is asked about all of them, and not more often than this.
 CACHE_SECONDS = 1.0
+# Ray adds two empty fields to every external provider's configuration and warns about them each
+# time it reads it: on the head, every few seconds.
+logging.getLogger("ray.autoscaler._private.util").addFilter(
+    lambda record: "Dropping the empty legacy field" not in record.getMessage()
+)
 
 
 class SlurmNodeProvider(NodeProvider):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from rllib_conspec.errors import OptionError, did_you_mean
@@ -54,7 +54,8 @@ UNUSED_SECTIONS = {
 }
 _KINDS = {str: "text", int: "a whole number", list: "a list", dict: "a mapping"}
 _TIME = re.compile(r"(\d+-)?\d+(:\d\d){0,2}|UNLIMITED|infinite")
-# Wide enough for a head that joins: the learner asks for a thousandth of it (rllib train --slurm).
+# A Ray resource that only the head has: `rllib train --slurm` asks for a little of it, so that the
+# learner is not put on a worker node, which may vanish.
 LEARNER = "learner"
 
 
@@ -65,11 +66,10 @@ def check_cluster(config: Mapping[str, Any]) -> None:
         raise OptionError(
             "cluster_name", f"up to 40 letters, digits, - _ and . needed, got {name!r}."
         )
-    provider = config.get("provider") or {}
-    known = [*PROVIDER_OPTIONS, *_PROVIDER_INTERNAL]
-    _check_types(
-        "provider", provider, {**PROVIDER_OPTIONS, **dict.fromkeys(_PROVIDER_INTERNAL, ())}, known
-    )
+    provider = dict(config.get("provider") or {})
+    for name in _PROVIDER_INTERNAL:
+        provider.pop(name, None)
+    _check_types("provider", provider, PROVIDER_OPTIONS, "option")
     for section, instead in UNUSED_SECTIONS.items():
         if config.get(section):
             raise OptionError(section, f"has no meaning on Slurm ({instead}).")
@@ -77,6 +77,8 @@ def check_cluster(config: Mapping[str, Any]) -> None:
         raise OptionError("available_node_types", "at least the head's node type is needed.")
     for kind, node_type in config["available_node_types"].items():
         place = f"available_node_types.{kind}"
+        if not isinstance(node_type, Mapping):
+            raise OptionError(place, "expected a mapping with node_config.")
         check_node(node_type.get("node_config") or {}, f"{place}.node_config")
         _check_resources(node_type, place)
 
@@ -86,7 +88,7 @@ def check_node(options: Mapping[str, Any], place: str = "node_config") -> None:
     if isinstance(options.get("time"), int):
         # YAML reads 2:00:00 as the number 7200, which sbatch would take for minutes.
         raise OptionError(f"{place}.time", 'write it in quotes, for example "2:00:00".')
-    _check_types(place, options, NODE_OPTIONS, NODE_OPTIONS, what="Slurm option")
+    _check_types(place, options, NODE_OPTIONS, "Slurm option")
     for name in options:
         for text in _texts(options[name]):
             if re.search(r"[\x00-\x1f]", text) and name != "setup":
@@ -156,16 +158,14 @@ def _check_types(
     place: str,
     section: Mapping[str, Any],
     types: Mapping[str, tuple[type, ...]],
-    known: Iterable[str],
-    what: str = "option",
+    what: str,
 ) -> None:
     for name, value in section.items():
         if name not in types:
-            hint = did_you_mean(str(name), known)
+            hint = did_you_mean(str(name), types)
             raise OptionError(f"{place}.{name}", f"unknown {what}.{hint}")
-        kinds = types[name]
-        if kinds and (not isinstance(value, kinds) or isinstance(value, bool)):
-            wanted = " or ".join(_KINDS[kind] for kind in kinds)
+        if not isinstance(value, types[name]) or isinstance(value, bool):
+            wanted = " or ".join(_KINDS[kind] for kind in types[name])
             raise OptionError(f"{place}.{name}", f"expected {wanted}, got {value!r}.")
 
 

@@ -39,7 +39,7 @@ class StartFailed(Exception):
 
 
 def authentication(token: Path) -> dict[str, str]:
-    """The variables with which Ray demands and shows the token. The token itself stays in its file."""
+    """Variables with which Ray demands and shows the token; the token itself stays in its file."""
     return {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(token)}
 
 
@@ -72,8 +72,10 @@ class RayNode:
     def __init__(self, temp_dir: str, environment: Mapping[str, str], log: Path):
         self.environment = {**DEFAULTS, **os.environ, **environment}
         self.environment.pop("RAY_ADDRESS", None)
-        # Short: the path of a socket in it may have 107 characters. mkdtemp makes it mode 0700.
-        self.temp_dir = tempfile.mkdtemp(prefix="ray-", dir=temp_dir)
+        # Ray opens its directory to everybody, so it lies in one that is closed. The names are short:
+        # the path of a socket may have 107 characters.
+        self._private = tempfile.mkdtemp(prefix="ray-", dir=temp_dir)
+        self.temp_dir = f"{self._private}/t"
         self.address = ""
         self._log = log
         self._process: subprocess.Popen | None = None
@@ -168,7 +170,7 @@ class RayNode:
 
     def close(self) -> None:
         self.stop()
-        shutil.rmtree(self.temp_dir, ignore_errors=True)
+        shutil.rmtree(self._private, ignore_errors=True)
 
 
 def reachable(host: str, port: int, timeout: float = 3) -> bool:

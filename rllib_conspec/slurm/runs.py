@@ -1,11 +1,12 @@
 """Training runs that outlive the job they run in: started once, resumed after every restart.
 
-A run is a directory on the shared file system. The client writes `run.json`; the head's supervisor starts
-the command, writes `status.json`, and appends the output to `log`.
+A run is a directory on the shared file system. The client writes `run.json`; the head's supervisor
+starts the command, writes `status.json`, and appends the output to `log`.
 """
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import signal
@@ -114,9 +115,8 @@ class Driver:
                 start_new_session=True,
             )
 
-    @property
-    def alive(self) -> bool:
-        """Whether it goes on; notes how it ended."""
+    def runs(self) -> bool:
+        """Whether it goes on. The first call after its end notes how it ended."""
         code = self._process.poll()
         if code is None:
             return True
@@ -157,9 +157,11 @@ class Driver:
     def _saved_since(self, moment: float) -> bool:
         """Whether Tune has saved a state, or the run a checkpoint, since then."""
         for results in map(Path, self.run.results):
-            for pattern in ("experiment_state-*.json", "*/checkpoint_*"):
-                for file in results.parent.glob(f"{results.name}*/{pattern}"):
-                    if file.stat().st_mtime >= moment:
+            name = glob.escape(results.name)
+            for directory in (name, f"{name}_[0-9][0-9][0-9][0-9]-*"):  # a time may be added
+                for file in ("experiment_state-*.json", "*/checkpoint_*"):
+                    found = results.parent.glob(f"{directory}/{file}")
+                    if any(path.stat().st_mtime >= moment for path in found):
                         return True
         return False
 

@@ -37,15 +37,14 @@ class Supervisor:
         self._drivers: dict[Path, Driver] = {}
 
     def unfinished(self) -> list[Path]:
-        """New runs, and those of this job. What a cluster left when it was taken down stays down."""
+        """New runs and those of this job; what an earlier cluster left unfinished stays so."""
         found = [file.parent for file in sorted(self._runs.glob("*/run.json"))]
         states = [(directory, Status.of(directory)) for directory in found]
-        return [
-            path for path, status in states if not status.over and status.job in ("", self._job.id)
-        ]
+        ours = ("", self._job.id)
+        return [path for path, status in states if not status.over and status.job in ours]
 
     def watch(self, until: Callable[[], bool]) -> Notice | None:
-        """Run what there is to run, until `until()` or a notice, or until Ray has died (SystemExit)."""
+        """Run what there is to run, until `until()` or a notice; SystemExit when Ray has died."""
         while not until():
             if notice := self._job.notice():
                 return notice
@@ -58,7 +57,7 @@ class Supervisor:
                     driver = Driver(directory, self._job.id, self._environment, say, self._own_logs)
                     self._drivers[directory] = driver
             for directory, driver in list(self._drivers.items()):
-                if not driver.alive:
+                if not driver.runs():
                     del self._drivers[directory]
             time.sleep(POLL_SECONDS)
         return None
@@ -83,11 +82,11 @@ class Supervisor:
             driver.interrupt()
         end = time.monotonic() + seconds
         # A second notice (Slurm's last signal before the kill) cuts a long saving short.
-        while any(driver.alive for driver in drivers) and time.monotonic() < end:
+        while any(driver.runs() for driver in drivers) and time.monotonic() < end:
             if self._job.notice() is Notice.ENDING:
                 end = min(end, time.monotonic() + Notice.ENDING.seconds)
             time.sleep(0.1)
         for driver in drivers:
             driver.kill()
-            _ = driver.alive  # notes how it ended
+            driver.runs()  # notes how it ended
         return drivers

@@ -1,7 +1,8 @@
 """Fake hosts on one machine: namespaces with a name, an address and a /tmp of their own.
 
-A host is the first process of a PID namespace. When it is killed the kernel kills everything that was
-started on the host and removes its network, so nothing can be left behind. It dies with the test run.
+A host is the first process of a PID namespace. When it is killed the kernel kills everything that
+was started on the host and removes its network, so nothing can be left behind. It dies with the
+test run.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import subprocess
 from pathlib import Path
 
 TOOLS = ("unshare", "nsenter", "ip", "mount")
+UNSHARE = ("unshare", "--net", "--mount", "--pid", "--uts", "--ipc", "--fork")
 # Writes below these directories stay on the host; what lies there already can be read.
 PRIVATE = ("/tmp", "/root")
 SETUP = """
@@ -42,8 +44,7 @@ def missing() -> str | None:
     absent = [tool for tool in TOOLS if shutil.which(tool) is None]
     if absent:
         return f"needs {', '.join(absent)}"
-    probe = ["unshare", "--net", "--mount", "--pid", "--uts", "--ipc", "--fork", "true"]
-    if subprocess.run(probe, capture_output=True, check=False).returncode != 0:
+    if subprocess.run([*UNSHARE, "true"], capture_output=True, check=False).returncode != 0:
         return "may not make namespaces"
     return None
 
@@ -60,8 +61,7 @@ class Host:
         self.address = address
         self.environment: dict[str, str] = {}
         self._holder = subprocess.Popen(
-            ["unshare", "--net", "--mount", "--pid", "--uts", "--ipc", "--fork"]
-            + ["--kill-child=KILL", "--mount-proc", "bash", "-c", SETUP],
+            [*UNSHARE, "--kill-child=KILL", "--mount-proc", "bash", "-c", SETUP],
             env={
                 **os.environ,
                 "NAME": name,

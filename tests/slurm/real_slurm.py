@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from . import hosts
+import hosts
 
 PROGRAMS = {"slurmctld": "slurm-wlm", "munged": "munge", "sshd": "openssh-server", "rsync": "rsync"}
 PATH = f"/usr/local/sbin:/usr/sbin:/sbin:{os.environ['PATH']}"
