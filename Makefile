@@ -4,13 +4,13 @@ SHELL := bash
 .DEFAULT_GOAL := help
 
 PYTHON ?= python3.11
-FILE ?= tuned_examples/keys1.yaml
+FILE ?= tuned_examples/orangetree.yaml
 ARGS ?=
 
 VENV := .venv
 # Written as the last step, so that an interrupted installation is taken up again.
 INSTALLED := $(VENV)/.installed
-WARM := ray.rllib.algorithms.ppo, ray.tune, torch._dynamo, gymnasium, ale_py, mujoco, wandb, \
+WARM := ray.rllib.algorithms.ppo, ray.tune, torch._dynamo, gymnasium, ale_py, mujoco, grpc, wandb, \
   tensorboard, matplotlib.pyplot, rliable.library, click, rich.live, pytest, hypothesis
 
 .PHONY: help install train quickstart test lint bench clean
@@ -48,7 +48,7 @@ $(INSTALLED): requirements.txt pyproject.toml
 	@PYTHONDONTWRITEBYTECODE= $(VENV)/bin/python -c "import $(WARM)"
 	@touch $@
 
-train: install ## run an experiment; FILE=tuned_examples/keys2.yaml chooses it, ARGS="..." adds flags
+train: install ## OrangeTree with Unity players; FILE=tuned_examples/keys2.yaml chooses another, ARGS="..." adds flags
 	@$(VENV)/bin/rllib train -f $(FILE) $(ARGS)
 
 quickstart: install ## learn the 1-key task in a few minutes and show the critical steps found

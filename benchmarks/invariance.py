@@ -1,0 +1,109 @@
+"""Do OrangeTree's prototypes mean "a flat object", whatever its colour and whatever the room?
+
+    python benchmarks/invariance.py results/orangetree_cpu
+
+Plays 128 episodes with the trained policy of the newest checkpoint of every trial, in training
+colours, with black objects and in the other room, in process (the players show the same pixels).
+For each frozen prototype, in each variant:
+- flat: of the episodes that take a flat object, the share in which its best match lies within 2
+  steps of the taking, and its mean score there,
+- other: of the episodes that take a round or spiky object, the share in which it matches that step
+  well enough to pay.
+
+Takes about two minutes a trial.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from critical_steps import newest_checkpoints  # sets the number of threads before torch is imported
+
+import numpy as np  # isort: skip
+import ray
+from ray.rllib.algorithms.algorithm import Algorithm
+
+from rllib_conspec.report.found import NEAR, load_learner
+from rllib_conspec.retrospection.conspec import ConSpecLearner
+from rllib_conspec.retrospection.memory import StoredEpisode
+from rllib_conspec.retrospection.scorer import episode_scores
+from rllib_conspec.tasks.orangetree.vector import OrangeTreeVectorEnv
+
+PLAYED = 128
+VARIANTS = ("train", "black", "room")
+EVENTS = ("flat_taken", "other_taken", "orange_picked")
+
+
+def play(algorithm: Algorithm, variant: str) -> tuple[list[StoredEpisode], float]:
+    """New episodes of the trained policy with the events in them, and their success rate."""
+    runner = algorithm.env_runner
+    config = algorithm.config.copy(copy_frozen=False)
+    config.env = "rllib_conspec:OrangeTree-v0"
+    config.env_config = {"variant": variant}
+    config.episodes_per_batch, config.num_env_runners = PLAYED, 0
+    runner.config = config
+    runner.make_env()
+    runner.position = 10**9  # where no training stood: other rooms than any training episode had
+    runner.sample()
+    report = runner.take_report()
+    return report.episodes, float(np.mean([s.success for s in report.summaries]))
+
+
+def step_of(episode: StoredEpisode, name: str) -> int | None:
+    return next((t for t, event in episode.events if event.startswith(name)), None)
+
+
+def measure(learner: ConSpecLearner, episodes: list[StoredEpisode]) -> list[str]:
+    """One line per frozen prototype."""
+    scores = episode_scores(learner.model, episodes)
+    taken = {name: [step_of(e, name) for e in episodes] for name in EVENTS}
+    lines = []
+    for i in np.flatnonzero(learner.met):
+        flat = [
+            (s[i], t) for s, t in zip(scores, taken["flat_taken"], strict=True) if t is not None
+        ]
+        near = [abs(int(s.argmax()) - t) <= NEAR for s, t in flat]
+        other = [
+            s[i, max(0, t - NEAR) : t + NEAR + 1].max() > learner.options.threshold
+            for s, t in zip(scores, taken["other_taken"], strict=True)
+            if t is not None
+        ]
+        at = [s[max(0, t - NEAR) : t + NEAR + 1].max() for s, t in flat]
+        lines.append(
+            f"  prototype {i}: flat {_mean(near):.2f} (score {_mean(at):.2f}, {len(flat)} episodes)"
+            f", other {_mean(other):.2f} ({len(other)})"
+        )
+    return lines
+
+
+def _mean(values: list) -> float:
+    return float(np.mean(values)) if values else float("nan")
+
+
+def main(directories: list[str]) -> int:
+    checkpoints: list[Path] = [c for d in directories for c in newest_checkpoints(d)]
+    if not checkpoints:
+        print(__doc__)
+        return 2
+    # RLlib's own environments know nothing of events; the in-process one tells all of them.
+    OrangeTreeVectorEnv.critical_events = EVENTS
+    ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
+    figures = {}
+    for checkpoint in checkpoints:
+        learner = load_learner(checkpoint)
+        algorithm = Algorithm.from_checkpoint(str(checkpoint))
+        print(checkpoint.parent)
+        for variant in VARIANTS:
+            episodes, success = play(algorithm, variant)
+            print(f" {variant}: success {success:.2f}")
+            print("\n".join(measure(learner, episodes)), flush=True)
+            figures.setdefault(variant, []).append(success)
+        algorithm.stop()
+    for variant, rates in figures.items():
+        print(f"success_{variant}: {np.mean(rates):.2f}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
