@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from rllib_conspec.unity.messages import NO_PROPERTY, PNG, TRANSLATIONAL
-from rllib_conspec.unity.pixels import write_png
+from rllib_conspec.unity.messages import NO_PROPERTY, PNG, TRANSLATIONAL, Observation
+from rllib_conspec.unity.pixels import PngFiles
 
 KINDS = ("float", "png")
 
@@ -18,39 +18,46 @@ class ObservationWriter:
     """Writes the observations of one sub-environment into an agent's message."""
 
     def __init__(self, space: spaces.Space, kind: str = "float", channels_first: bool = False):
-        self._parts = dict(space.items()) if isinstance(space, spaces.Dict) else {"": space}
+        parts = dict(space.items()) if isinstance(space, spaces.Dict) else {"": space}
         self._png = kind == "png"
         self._channels_first = channels_first
+        # What does not change from step to step is put into bytes once.
+        self._parts = [
+            (
+                name,
+                PngFiles(part.shape) if _is_picture(part) else None,
+                self._description(name, part),
+            )
+            for name, part in parts.items()
+        ]
+
+    def _description(self, name: str, space: spaces.Space) -> bytes:
+        message = Observation(name=name or "observation")
+        shape = space.shape or (1,)
+        if _is_picture(space):
+            message.compression_type = PNG if self._png else 0
+            properties = [TRANSLATIONAL, TRANSLATIONAL, NO_PROPERTY]
+            if self._channels_first:
+                shape, properties = (shape[2], *shape[:2]), properties[::-1]
+            message.dimension_properties.extend(properties)
+        message.shape.extend(shape)
+        return message.SerializeToString()
 
     def write(self, messages: Any, observations: Any, index: int) -> None:
-        """Row ``index`` of the batch ``observations``; what stood in ``messages`` is replaced."""
-        if len(messages) != len(self._parts):
-            self._describe(messages)
-        for message, (name, space) in zip(messages, self._parts.items(), strict=True):
+        """Add row ``index`` of the batch ``observations``."""
+        for name, files, description in self._parts:
             array = (observations[name] if name else observations)[index]
-            if not _is_picture(space):
+            message = messages.add()
+            message.MergeFromString(description)
+            if files is None:
                 message.float_data.data = np.asarray(array, np.float32).tobytes()
             elif self._png:
-                message.compressed_data = write_png(array)
+                message.compressed_data = files.write(array)
             else:
                 floats = np.multiply(array, np.float32(1 / 255), dtype=np.float32)
                 if self._channels_first:
                     floats = floats.transpose(2, 0, 1)
                 message.float_data.data = floats.tobytes()
-
-    def _describe(self, messages: Any) -> None:
-        """What does not change from step to step."""
-        del messages[:]
-        for name, space in self._parts.items():
-            message = messages.add(name=name or "observation")
-            shape = space.shape or (1,)
-            if _is_picture(space):
-                message.compression_type = PNG if self._png else 0
-                properties = [TRANSLATIONAL, TRANSLATIONAL, NO_PROPERTY]
-                if self._channels_first:
-                    shape, properties = (shape[2], *shape[:2]), properties[::-1]
-                message.dimension_properties.extend(properties)
-            message.shape.extend(shape)
 
 
 def _is_picture(space: spaces.Space) -> bool:

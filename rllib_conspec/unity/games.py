@@ -13,11 +13,7 @@ from rllib_conspec.unity.encoding import ActionReader, ObservationWriter
 
 
 class Games:
-    """Plays ``env`` (next-step autoreset) for agents with ids from ``ids``, one id per episode.
-
-    The list of agents in a message is written over at every step instead of anew, which is several
-    times faster.
-    """
+    """Plays ``env`` (next-step autoreset) for agents with ids from ``ids``, one id per episode."""
 
     def __init__(self, env: VectorEnv, ids: Iterator[int], kind: str, channels_first: bool):
         self.env = env
@@ -43,8 +39,7 @@ class Games:
         self._returns[:] = 0.0
         self.events, self.finished = {}, []
         for i in everybody:
-            self._write(agents, i, observations, i)
-        del agents[self.env.num_envs :]
+            self._add(agents, observations, i)
 
     def step(self, actions: Sequence[Any], agents: Any, at_once: bool) -> None:
         """Play on; finished games are back ``at_once`` under a new id, or with the next step."""
@@ -58,41 +53,31 @@ class Games:
         self._returns = np.where(begins, 0.0, self._returns + rewards)
         rows = zip(rewards.tolist(), terminated.tolist(), truncated.tolist(), strict=True)
         for i, (reward, terminates, truncates) in enumerate(rows):
-            agent = self._write(agents, i, observations, i)
-            agent.reward = reward
-            agent.done = terminates or truncates
-            agent.max_step_reached = truncates and not terminates
+            ends = {"done": terminates or truncates, "max_step_reached": truncates > terminates}
+            self._add(agents, observations, i, reward=reward, **ends)
         self._sum_up(infos)
         self._waiting = np.flatnonzero(~self._over).tolist()
-        used = count
         if at_once and self._over.any():
-            used += self._begin_at_once(agents)
-        del agents[used:]
+            self._begin_at_once(agents)
 
-    def _begin_at_once(self, agents: Any) -> int:
-        """Unity's way: the finished agents are in the same message again. Returns how many."""
+    def _begin_at_once(self, agents: Any) -> None:
+        """Unity's way: the finished agents are in the same message again."""
         observations, _ = self.env.reset(options={"reset_mask": self._over})
         begins = np.flatnonzero(self._over).tolist()
         self._rename(begins)
-        for place, i in enumerate(begins, self.env.num_envs):
-            self._write(agents, place, observations, i)
+        for i in begins:
+            self._add(agents, observations, i)
         self._returns[self._over] = 0.0
         self._waiting += begins
         self._over = np.zeros_like(self._over)
-        return len(begins)
 
     def _rename(self, who: Sequence[int]) -> None:
         for i in who:
             self._ids[i] = next(self._new_ids)
 
-    def _write(self, agents: Any, place: int, observations: Any, index: int) -> Any:
-        """Agent number ``place`` of the message shows sub-environment ``index``."""
-        agent = agents[place] if place < len(agents) else agents.add()
-        agent.id = self._ids[index]
-        agent.reward = 0.0
-        agent.done = agent.max_step_reached = False
+    def _add(self, agents: Any, observations: Any, index: int, **fields: Any) -> None:
+        agent = agents.add(id=self._ids[index], **fields)
         self._writer.write(agent.observations, observations, index)
-        return agent
 
     def _sum_up(self, infos: Mapping[str, Any]) -> None:
         self.events = {}

@@ -19,7 +19,7 @@ PNG = 1  # compression of an observation; 0 is none
 NO_PROPERTY, TRANSLATIONAL = 1, 2
 
 
-def _build() -> tuple[type, type]:
+def _build() -> tuple[type, ...]:
     pool = descriptor_pool.DescriptorPool()
     known = set()
 
@@ -38,12 +38,12 @@ def _build() -> tuple[type, type]:
         pool.Add(description)
 
     add(unity_message_pb2.DESCRIPTOR)
-    names = "UnityMessageProto", "AgentActionProto"
+    names = "UnityMessageProto", "AgentActionProto", "ObservationProto"
     found = [pool.FindMessageTypeByName(f"communicator_objects.{name}") for name in names]
     return tuple(message_factory.GetMessageClass(message) for message in found)
 
 
-UnityMessage, AgentAction = _build()
+UnityMessage, AgentAction, Observation = _build()
 
 
 def wrap(status: int = OK):

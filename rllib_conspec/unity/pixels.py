@@ -10,70 +10,88 @@ from __future__ import annotations
 import io
 import struct
 import zlib
+from collections.abc import Sequence
 
 import numpy as np
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 COLOURS = {1: 0, 2: 4, 3: 2, 4: 6}  # PNG's name for that many channels
-CHANNELS = {name: channels for channels, name in COLOURS.items()}
-# The data of a stored picture: zlib's header, then one last block that is not compressed.
-STORED = b"\x78\x01\x01"
-LARGEST_BLOCK = 0xFFFF
-BODY = 41  # where the data begins: after the signature, the header's chunk and the length and kind
+LARGEST_BLOCK = 0xFFFF  # bytes that zlib can store in one piece
 
 
-def write_png(picture: np.ndarray) -> bytes:
-    """``picture`` is uint8 ``[height, width, channels]``."""
-    height, width, channels = picture.shape
-    rows = np.zeros((height, 1 + width * channels), np.uint8)  # 0: the row is not filtered
-    rows[:, 1:] = picture.reshape(height, -1)
-    header = struct.pack(">IIBBBBB", width, height, 8, COLOURS[channels], 0, 0, 0)
-    if rows.size > LARGEST_BLOCK:
-        body = zlib.compress(rows, 1)
-    else:
-        size = struct.pack("<HH", rows.size, rows.size ^ 0xFFFF)
-        body = b"".join((STORED, size, rows, struct.pack(">I", zlib.adler32(rows))))
-    return b"".join((SIGNATURE, *_chunk(b"IHDR", header), *_chunk(b"IDAT", body), *_END))
+class StoredPicture:
+    """PNG files of one shape, uint8 ``[height, width, channels]``, that differ in pixels only."""
+
+    def __init__(self, shape: Sequence[int]):
+        height, width, channels = self.shape = tuple(shape)
+        self._row = 1 + width * channels  # the first byte says how the row is filtered: 0, not
+        self._size = height * self._row
+        self.possible = channels in COLOURS and self._size <= LARGEST_BLOCK
+        if not self.possible:
+            return
+        # zlib's header, then one last block that is not compressed, with its length twice.
+        block = b"\x78\x01\x01" + struct.pack("<HH", self._size, self._size ^ 0xFFFF)
+        header = struct.pack(">IIBBBBB", width, height, 8, COLOURS[channels], 0, 0, 0)
+        length = struct.pack(">I", len(block) + self._size + 4)
+        self._before = SIGNATURE + _chunk(b"IHDR", header) + length + b"IDAT" + block
+        self._checked = zlib.crc32(b"IDAT" + block)
+        self._after = _chunk(b"IEND", b"")
+        self._length = len(self._before) + self._size + 8 + len(self._after)
+        self._unfiltered = bytes(height)
+        self._rows = np.zeros((height, self._row), np.uint8)
+
+    def write(self, picture: np.ndarray) -> bytes:
+        """The file of a picture."""
+        self._rows[:, 1:] = picture.reshape(len(picture), -1)
+        end = struct.pack(">I", zlib.adler32(self._rows))
+        check = struct.pack(">I", zlib.crc32(end, zlib.crc32(self._rows, self._checked)))
+        return b"".join((self._before, self._rows, end, check, self._after))
+
+    def read(self, data: bytes) -> np.ndarray | None:
+        """The pixels, where they lie in ``data``; None if the file is of another kind."""
+        if len(data) != self._length or not data.startswith(self._before):
+            return None
+        first = len(self._before)
+        if data[first : first + self._size : self._row] != self._unfiltered:
+            return None
+        rows = np.frombuffer(data, np.uint8, self._size, first).reshape(-1, self._row)
+        return rows[:, 1:].reshape(self.shape)
 
 
-def _chunk(kind: bytes, data: bytes) -> tuple[bytes, ...]:
+def _chunk(kind: bytes, data: bytes) -> bytes:
     check = zlib.crc32(data, zlib.crc32(kind))
-    return struct.pack(">I", len(data)), kind, data, struct.pack(">I", check)
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", check)
 
 
-_END = _chunk(b"IEND", b"")
+class PngFiles:
+    """Reads and writes pictures of one shape."""
 
+    def __init__(self, shape: Sequence[int]):
+        self._stored = StoredPicture(shape)
 
-def read_png(data: bytes) -> np.ndarray:
-    """uint8 ``[height, width, channels]`` of one picture, or of several glued together.
+    def write(self, picture: np.ndarray) -> bytes:
+        """A PNG file; stored if the picture is small enough."""
+        if self._stored.possible:
+            return self._stored.write(picture)
+        from PIL import Image
 
-    ML-Agents sends more than three channels as several pictures in a row.
-    """
-    stored = _read_stored(data)
-    if stored is not None:
-        return stored
-    starts = [0]
-    while (following := data.find(SIGNATURE, starts[-1] + 1)) > 0:
-        starts.append(following)
-    parts = [data[a:b] for a, b in zip(starts, [*starts[1:], len(data)], strict=True)]
-    return np.concatenate([_read_any(part) for part in parts], axis=2)
+        file = io.BytesIO()
+        Image.fromarray(picture).save(file, "png", compress_level=1)
+        return file.getvalue()
 
+    def read(self, data: bytes) -> np.ndarray:
+        """uint8 ``[height, width, channels]`` of one picture, or of several glued together.
 
-def _read_stored(data: bytes) -> np.ndarray | None:
-    """The picture in place if it is of the kind that `write_png` makes, else None."""
-    if data[:8] != SIGNATURE or data[BODY - 4 : BODY + 3] != b"IDAT" + STORED:
-        return None
-    width, height, depth, colour, _, _, interlaced = struct.unpack_from(">IIBBBBB", data, 16)
-    channels = CHANNELS.get(colour, 0)
-    size = height * (1 + width * channels)
-    # After the pixels come two check sums and the chunk that ends the picture.
-    if depth != 8 or interlaced or not channels or len(data) != BODY + 7 + size + 8 + 12:
-        return None
-    first = BODY + 7
-    if any(data[first : first + size : size // height]):  # a row is filtered
-        return None
-    rows = np.frombuffer(data, np.uint8, size, first).reshape(height, -1)
-    return rows[:, 1:].reshape(height, width, channels)
+        ML-Agents sends more than three channels as several pictures in a row.
+        """
+        stored = self._stored.read(data) if self._stored.possible else None
+        if stored is not None:
+            return stored
+        starts = [0]
+        while (following := data.find(SIGNATURE, starts[-1] + 1)) > 0:
+            starts.append(following)
+        parts = [data[a:b] for a, b in zip(starts, [*starts[1:], len(data)], strict=True)]
+        return np.concatenate([_read_any(part) for part in parts], axis=2)
 
 
 def _read_any(data: bytes) -> np.ndarray:

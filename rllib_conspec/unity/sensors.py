@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 from gymnasium import spaces
-from gymnasium.vector.utils import create_empty_array
 
 from rllib_conspec.unity.faults import PlayerTalksNonsense
 from rllib_conspec.unity.messages import PNG, TRANSLATIONAL
-from rllib_conspec.unity.pixels import read_png
+from rllib_conspec.unity.pixels import PngFiles
 
 
 class Sensor:
@@ -32,6 +31,7 @@ class Sensor:
             seen = self._to_picture(np.empty(self.shape, np.uint8)).shape
             self.space = spaces.Box(0, 255, seen, np.uint8)
             self._scaled = np.empty(self.shape, np.float32)
+            self._files = PngFiles(seen)
         else:
             self.space = spaces.Box(-np.inf, np.inf, self.shape, np.float32)
 
@@ -61,7 +61,7 @@ class Sensor:
 
     def _decompress(self, observation: Any) -> np.ndarray:
         try:
-            picture = read_png(observation.compressed_data)
+            picture = self._files.read(observation.compressed_data)
         except Exception as error:
             raise PlayerTalksNonsense(f"sent a broken picture in {self.name!r}: {error}") from error
         mapping = list(observation.compressed_channel_mapping)
@@ -118,7 +118,9 @@ class Sensors:
 
     def empty(self, count: int) -> Any:
         """Room for the observations of ``count`` agents."""
-        return create_empty_array(self.space, count, fn=np.zeros)
+        if isinstance(self.space, spaces.Box):
+            return np.empty((count, *self.space.shape), self.space.dtype)
+        return {name: np.empty((count, *s.shape), s.dtype) for name, s in self.space.items()}
 
     def read(self, observations: Sequence[Any], out: Any, index: int) -> None:
         """Write an agent's observations to row ``index`` of ``out``."""

@@ -65,7 +65,6 @@ class Service:
     def _start(self) -> None:
         self._made_with = dict(self._parameters)
         self._games = Games(self._make(self._parameters), self._ids, *self._format)
-        self._answer = wrap()
 
     def run(self, port: int) -> None:
         """Play until the trainer ends it, or is gone."""
@@ -105,7 +104,9 @@ class Service:
         if command.command == RESET and self._parameters != self._made_with:
             self._games.env.close()
             self._start()
-        output = self._answer.unity_output
+        # Always a new message: one that is written over keeps all that was ever in it.
+        message = wrap()
+        output = message.unity_output
         agents = output.rl_output.agentInfos[self._name].value
         if command.command == RESET:
             seed, self._seed = self._seed, None
@@ -113,7 +114,6 @@ class Service:
         else:
             actions = command.agent_actions[self._name].value
             self._games.step(actions, agents, at_once=not self._greeted)
-        output.ClearField("rl_initialization_output")
         if not self._described:
             self._described = True
             behavior = output.rl_initialization_output.brain_parameters.add()
@@ -121,7 +121,7 @@ class Service:
             behavior.is_training = True
             self._games.actions.describe(behavior.action_spec)
         output.rl_output.side_channel = b"".join(self._side_messages())
-        return self._answer
+        return message
 
     # --- side channels --------------------------------------------------------------------------
 

@@ -20,8 +20,8 @@ ROWS = {
 @pytest.mark.parametrize("channels_first", [False, True])
 def test_a_trainer_sees_what_the_environment_shows(kind, channels_first):
     writer = ObservationWriter(BOTH, kind, channels_first)
-    messages = wrap().unity_output.rl_output.agentInfos["a"].value.add().observations
-    for index in (0, 1):  # the second is written over the first
+    for index in (0, 1):
+        messages = wrap().unity_output.rl_output.agentInfos["a"].value.add().observations
         writer.write(messages, ROWS, index)
         specs = [
             ObservationSpec(

@@ -8,7 +8,7 @@ from PIL import Image
 
 from rllib_conspec.unity.faults import PlayerTalksNonsense
 from rllib_conspec.unity.messages import PNG, wrap
-from rllib_conspec.unity.pixels import write_png
+from rllib_conspec.unity.pixels import PngFiles
 from rllib_conspec.unity.sensors import Sensor, Sensors
 
 MOVES, STAYS = 2, 1
@@ -29,7 +29,7 @@ def floats(array):
 def png(picture, mapping=()):
     return observation(
         compression_type=PNG,
-        compressed_data=write_png(picture),
+        compressed_data=PngFiles(picture.shape).write(picture),
         compressed_channel_mapping=mapping,
     )
 
@@ -73,7 +73,8 @@ def test_filling_channels_are_left_out():
     """Four channels are sent as two pictures of three."""
     file = io.BytesIO()
     Image.fromarray(PICTURE).save(file, "png")
-    sent = observation(compression_type=PNG, compressed_data=write_png(PICTURE) + file.getvalue())
+    both = PngFiles(PICTURE.shape).write(PICTURE) + file.getvalue()
+    sent = observation(compression_type=PNG, compressed_data=both)
     sensor = Sensor("eye", (6, 5, 4))
     expected = np.concatenate([PICTURE, PICTURE[..., :1]], axis=2)
     assert np.array_equal(seen(sensor, sent), expected)
@@ -114,6 +115,7 @@ def test_one_sensor_is_a_box_and_several_are_a_dict():
     shapes = {name: space.shape for name, space in sensors.space.items()}
     assert shapes == {"eye": (6, 5, 3), "ray": (2,), "ray_2": (4,), "observation_3": (1,)}
     rows = sensors.empty(2)
+    rows["ray_2"][:] = 0
     sent = [png(PICTURE), floats([1, 2]), floats([3, 4, 5, 6]), floats([7])]
     sensors.read(sent, rows, 1)
     assert np.array_equal(rows["eye"][1], PICTURE)

@@ -16,6 +16,7 @@ from odd_player import Machine
 from rllib_conspec.tasks.keys.script import optimal_actions
 from rllib_conspec.tasks.keys.vector import MultiKeyToDoorVectorEnv
 from rllib_conspec.unity import ports
+from rllib_conspec.unity.messages import RESET, wrap
 from rllib_conspec.unity.serving import Service
 
 
@@ -151,6 +152,25 @@ def test_a_trainer_that_does_not_greet_gets_no_messages_that_it_cannot_read():
         friend.go_on({})
     assert friend.events.announced.critical_events == ("rang",)
     assert [(name, value) for name, _, value in friend.events.take()] == [("rang", 2)]
+
+
+def test_memory_does_not_grow_with_the_steps():
+    """A message of protobuf keeps all that was ever written into it: each must be a new one."""
+    service = Service(lambda _: Machine(8, "discrete"), "Machine")
+    begin, step = wrap(), wrap()
+    begin.unity_input.rl_input.command = RESET
+    service.answer(begin.unity_input.rl_input)
+
+    def resident():
+        with open("/proc/self/statm") as statm:
+            return int(statm.read().split()[1]) * 4096
+
+    for _ in range(200):
+        service.answer(step.unity_input.rl_input)
+    before = resident()
+    for _ in range(2000):  # about 6 MB of observations
+        service.answer(step.unity_input.rl_input)
+    assert resident() - before < 2e6
 
 
 def test_a_player_without_a_trainer_ends_by_itself(player, port):
