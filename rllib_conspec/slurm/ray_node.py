@@ -72,8 +72,8 @@ class RayNode:
     def __init__(self, temp_dir: str, environment: Mapping[str, str], log: Path):
         self.environment = {**DEFAULTS, **os.environ, **environment}
         self.environment.pop("RAY_ADDRESS", None)
-        # Ray opens its directory to everybody, so it lies in one that is closed. The names are short:
-        # the path of a socket may have 107 characters.
+        # Ray opens its directory to everybody, so it lies in one that is closed. The names are
+        # short: the path of a socket may have 107 characters.
         self._private = tempfile.mkdtemp(prefix="ray-", dir=temp_dir)
         self.temp_dir = f"{self._private}/t"
         self.address = ""

@@ -22,6 +22,7 @@ from rllib_conspec.slurm.directory import read_json, write_private
 # A resumed run keeps the settings it began with; `rllib train --resume` refuses these.
 _ONLY_AT_THE_START = ("--config", "--stop", "--restore", "--num-samples", "--resume")
 _WITHOUT_VALUE = ("--resume",)
+PROGRAM = (sys.executable, "-m", "rllib_conspec.cli.main", "train")
 # So many starts in a row that save nothing, and the run is given up.
 MAX_FRUITLESS = 3
 
@@ -88,6 +89,7 @@ class Driver:
         environment: Mapping[str, str],
         say: Callable[[str], None],
         own_log: bool = True,
+        program: Sequence[str] = PROGRAM,
     ):
         self.directory = directory
         self.run = Run.load(directory)
@@ -106,7 +108,7 @@ class Driver:
         # Without a log of its own, the output goes where the supervisor's goes.
         with open(directory / "log" if own_log else os.dup(1), "ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "rllib_conspec.cli.main", "train", *arguments],
+                [*program, *arguments],
                 cwd=self.run.cwd,
                 env={**os.environ, **environment, "PYTHONUNBUFFERED": "1"},
                 stdin=subprocess.DEVNULL,

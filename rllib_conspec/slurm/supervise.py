@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from rllib_conspec.slurm.allocation import Allocation, Notice
 from rllib_conspec.slurm.ray_node import RayNode
-from rllib_conspec.slurm.runs import Driver, Status
+from rllib_conspec.slurm.runs import PROGRAM, Driver, Status
 
 POLL_SECONDS = 0.5
 
@@ -28,12 +28,14 @@ class Supervisor:
         runs: Path,
         environment: Mapping[str, str],
         own_logs: bool = True,
+        program: Sequence[str] = PROGRAM,
     ):
         self._job = job
         self._ray = ray
         self._runs = runs
         self._environment = environment
         self._own_logs = own_logs
+        self._program = program
         self._drivers: dict[Path, Driver] = {}
 
     def unfinished(self) -> list[Path]:
@@ -54,8 +56,11 @@ class Supervisor:
                 raise SystemExit(1)
             for directory in self.unfinished():
                 if directory not in self._drivers:
-                    driver = Driver(directory, self._job.id, self._environment, say, self._own_logs)
-                    self._drivers[directory] = driver
+                    self._drivers[directory] = Driver(
+                        *(directory, self._job.id, self._environment, say),
+                        own_log=self._own_logs,
+                        program=self._program,
+                    )
             for directory, driver in list(self._drivers.items()):
                 if not driver.runs():
                     del self._drivers[directory]

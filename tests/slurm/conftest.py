@@ -25,11 +25,3 @@ def idle_slurm(slurm):
     yield slurm
     slurm.login.run("scancel", "--me")
     real_slurm.wait_until(lambda: not slurm.squeue(), "the queue is empty")
-
-
-@pytest.fixture
-def on_login(idle_slurm, monkeypatch):
-    """Lets this process call Slurm's commands as if it were on the login host."""
-    for name, value in idle_slurm.login.environment.items():
-        monkeypatch.setenv(name, value)
-    return idle_slurm

@@ -17,7 +17,7 @@ from pathlib import Path
 TOOLS = ("unshare", "nsenter", "ip", "mount")
 UNSHARE = ("unshare", "--net", "--mount", "--pid", "--uts", "--ipc", "--fork")
 # Writes below these directories stay on the host; what lies there already can be read.
-PRIVATE = ("/tmp", "/root")
+PRIVATE = ("/tmp", "/root", "/run")
 SETUP = """
 set -e
 hostname "$NAME"

@@ -9,6 +9,7 @@ import contextlib
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -160,6 +161,25 @@ class RealSlurm:
 
     def squeue(self, *words: str, format: str = "%i %T %j") -> list[str]:
         return self.login.run("squeue", "-h", "-o", format, *words).stdout.splitlines()
+
+    def python(self, code: str, **variables: object) -> str:
+        """Run a piece of Python on the login host, with these variables; what it prints."""
+        given = "".join(f"{name} = {value!r}\n" for name, value in variables.items())
+        return self.login.run(sys.executable, "-c", given + code).stdout
+
+    def submit(self, script: str, *options: str) -> str:
+        """Submit a batch script; the id of its job."""
+        options = (
+            "--parsable",
+            f"--output={self.base}/work/%j.log",
+            "--open-mode=append",
+            *options,
+        )
+        return self.login.run("sbatch", *options, input=script).stdout.strip()
+
+    def output(self, job_id: str) -> str:
+        log = self.base / "work" / f"{job_id}.log"
+        return log.read_text() if log.exists() else ""
 
     def stop(self) -> None:
         if hasattr(self, "network"):
