@@ -15,7 +15,7 @@ from rllib_conspec.errors import UserError
 MARKER = "rllib_checkpoint.json"
 # Written last, with every file's size: a checkpoint that differs from it was cut short.
 MANIFEST = "files.json"
-_IGNORED_IN_ENV_CONFIG = ("render_mode",)
+_CONSPEC_SIZES = ("num_prototypes", "encoder", "encoder_dim", "projection", "projection_dim")
 
 
 def find(path: str | os.PathLike) -> Path:
@@ -104,21 +104,41 @@ def read_spaces(checkpoint: Path) -> tuple[Any, Any]:
     return arguments.get("observation_space"), arguments.get("action_space")
 
 
-def check_same_task(checkpoint: Path, algorithm: type, config: Any) -> None:
-    """Refuse a checkpoint that another algorithm made, or that belongs to another task."""
+def check_fits(checkpoint: Path, algorithm: type, config: Any, spaces: Any) -> None:
+    """Refuse a checkpoint of another algorithm, of other spaces (None: unknown) or networks.
+
+    The environment may be another one: that is what transfer is.
+    """
     made_by, stored = read(checkpoint)
     if made_by.__name__ != algorithm.__name__:
         raise UserError(
             f"{checkpoint}: is a checkpoint of {made_by.__name__}, not of {algorithm.__name__}."
         )
-    for before, now, what in (
-        (stored.env, config.env, "environment"),
-        (_task(stored.env_config), _task(config.env_config), "env_config"),
-    ):
-        if before != now:
+    if spaces is not None:
+        check_spaces(checkpoint, *spaces)
+    before, now = _sizes(stored), _sizes(config)
+    for key in before.keys() & now.keys():
+        if before[key] != now[key]:
             raise UserError(
-                f"{checkpoint}: is a checkpoint of another task: {what} {before}, not {now}."
+                f"{checkpoint}: has other networks: {key} {before[key]!r}, not {now[key]!r}."
             )
+
+
+def _sizes(config: Any) -> dict[str, Any]:
+    """Options of ours that the shapes of a checkpoint's weights depend on."""
+    sizes = {}
+    given = getattr(config, "_model_config", None)
+    if hasattr(config, "episodes_per_minibatch") and isinstance(given, dict):
+        from rllib_conspec.networks.policy import MODEL_CONFIG
+
+        model = MODEL_CONFIG | given
+        sizes |= {f"model_config.{key}": model[key] for key in MODEL_CONFIG}
+    if getattr(config, "conspec_options", None) is not None:
+        from rllib_conspec.retrospection.options import ConSpecOptions
+
+        conspec = ConSpecOptions.from_dict(config.conspec_options)
+        sizes |= {f"conspec.{key}": getattr(conspec, key) for key in _CONSPEC_SIZES}
+    return sizes
 
 
 def check_spaces(checkpoint: Path, observation_space: Any, action_space: Any) -> None:
@@ -133,10 +153,6 @@ def check_spaces(checkpoint: Path, observation_space: Any, action_space: Any) ->
             raise UserError(
                 f"{checkpoint}: is a checkpoint of another task: {what} {stored}, not {given}."
             )
-
-
-def _task(env_config: dict[str, Any]) -> dict[str, Any]:
-    return {key: env_config[key] for key in env_config if key not in _IGNORED_IN_ENV_CONFIG}
 
 
 def _component_directories(checkpoint: Path) -> Iterator[Path]:

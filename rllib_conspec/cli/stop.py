@@ -12,6 +12,8 @@ from rllib_conspec.errors import OptionError, did_you_mean
 STOP_KEYS = (
     "training_iteration",
     "time_total_s",
+    "iterations_since_restore",
+    "time_since_restore",
     "num_env_steps_sampled_lifetime",
     "num_training_step_calls_per_iteration",
     "env_runners/episode_return_mean",

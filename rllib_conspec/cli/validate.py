@@ -47,8 +47,8 @@ def _validate(experiment: Experiment) -> list[Any]:
     configs = [build_config(default, experiment.env, variant) for variant in some]
     for config, spaces in zip(configs, _check_environments(configs), strict=True):
         _check_values(config, spaces)
-    if experiment.restore:
-        _check_restore(experiment, configs[0])
+        if experiment.restore:
+            _check_restore(experiment, config, spaces)
     return configs
 
 
@@ -132,10 +132,10 @@ def _check_storage(storage_path: str) -> None:
         raise OptionError("storage_path", f"{storage_path} is not writable.") from error
 
 
-def _check_restore(experiment: Experiment, config: Any) -> None:
+def _check_restore(experiment: Experiment, config: Any, spaces: tuple[Any, Any] | None) -> None:
     try:
         checkpoint = checkpoints.find(experiment.restore)
-        checkpoints.check_same_task(checkpoint, find_algorithm(experiment.run), config)
+        checkpoints.check_fits(checkpoint, find_algorithm(experiment.run), config, spaces)
     except OptionError:
         raise
     except UserError as error:

@@ -4,7 +4,10 @@ import json
 
 import pytest
 
+from rllib_conspec import ConSpec, ConSpecConfig, WholeEpisodePPO, WholeEpisodePPOConfig
 from rllib_conspec.cli import checkpoints
+from rllib_conspec.cli.experiment import load_experiments
+from rllib_conspec.cli.validate import validate
 from rllib_conspec.errors import UserError
 
 STATE = "learner_group/learner/state.pkl"
@@ -54,25 +57,33 @@ def test_train_and_evaluate_refuse_a_checkpoint_cut_short(refused, checkpoint):
 
 def test_train_and_evaluate_refuse_a_checkpoint_of_another_task(refused, checkpoint):
     flags = ["--restore", checkpoint]
-    assert "environment CartPole-v1, not Acrobot-v1" in refused(
+    assert "is a checkpoint of another task: observations" in refused(
         "train", "--run", "PPO", "--env", "Acrobot-v1", *flags
     )
     assert "is a checkpoint of PPO, not of APPO" in refused(
         "train", "--run", "APPO", "--env", "CartPole-v1", *flags
     )
-    assert "env_config {}, not {'sutton_barto_reward': True}" in refused(
-        "train",
-        "--run",
-        "PPO",
-        "--env",
-        "CartPole-v1",
-        *flags,
-        "--config",
-        "{env_config: {sutton_barto_reward: true}}",
-    )
     assert "is a checkpoint of another task: observations" in refused(
         "evaluate", checkpoint, "--env", "Acrobot-v1"
     )
+
+
+def test_another_environment_with_the_same_spaces_may_go_on_from_a_checkpoint(checkpoint):
+    changed = {"restore": str(checkpoint), "config": {"env_config": {"sutton_barto_reward": True}}}
+    validate(*load_experiments(None, {"run": "PPO", "env": "CartPole-v1"} | changed))
+
+
+def test_a_checkpoint_of_other_networks_is_refused(tmp_path, monkeypatch):
+    small = WholeEpisodePPOConfig().rl_module(model_config={"encoder": "conv", "gru_dim": 8})
+    monkeypatch.setattr(checkpoints, "read", lambda path: (WholeEpisodePPO, small))
+    larger = WholeEpisodePPOConfig().rl_module(model_config={"encoder": "conv", "gru_dim": 16})
+    with pytest.raises(UserError, match=r"other networks: model_config.gru_dim 8, not 16"):
+        checkpoints.check_fits(tmp_path, WholeEpisodePPO, larger, None)
+    few, many = ConSpecConfig().conspec(num_prototypes=3), ConSpecConfig()
+    monkeypatch.setattr(checkpoints, "read", lambda path: (ConSpec, few))
+    with pytest.raises(UserError, match=r"other networks: conspec.num_prototypes 3, not 8"):
+        checkpoints.check_fits(tmp_path, ConSpec, many, None)
+    checkpoints.check_fits(tmp_path, ConSpec, few.copy().conspec(learn=False), None)
 
 
 def test_what_is_no_checkpoint_at_all(refused, tmp_path):
