@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -27,6 +28,16 @@ QUEUE_SECONDS = 5
 LOG_LINES = 15
 # Ray's launcher turns this on by default; nodes of a cluster often have no way to the Internet.
 _LEFT_OUT = ("RAY_USAGE_STATS_ENABLED",)
+
+
+class NodeFailed(click.ClickException):
+    """A command cannot be run on a node. With these attributes Ray shows no traceback."""
+
+    def __init__(self, message: str, cmd: str, returncode: int = 1):
+        super().__init__(message)
+        self.cmd = cmd
+        self.returncode = returncode
+        self.stderr = message
 
 
 class SlurmCommandRunner(CommandRunnerInterface):
@@ -78,7 +89,8 @@ class SlurmCommandRunner(CommandRunnerInterface):
             check=False,
         )
         if done.returncode != 0:
-            raise click.ClickException(f"Command failed with exit code {done.returncode}: {cmd}")
+            message = f"Command failed with exit code {done.returncode}: {cmd}"
+            raise NodeFailed(message, cmd, done.returncode)
         return done.stdout if with_output else ""
 
     def _path(self) -> dict[str, str]:
@@ -96,7 +108,7 @@ class SlurmCommandRunner(CommandRunnerInterface):
         while True:
             job = self._provider.jobs(fresh=True).get(self._job_id)
             if job is None or not job.alive:
-                raise click.ClickException(f"Job {self._job_id} has ended.{self._log_end()}")
+                raise NodeFailed(f"Job {self._job_id} has ended.{self._log_end()}", "squeue")
             if job.running:
                 return
             line = f"Job {job.id} is {job.state}: {jobs.place_in_queue(job)}"
@@ -126,7 +138,8 @@ class SlurmCommandRunner(CommandRunnerInterface):
         while True:
             job = self._provider.jobs(fresh=True).get(self._job_id)
             if job is None or not job.alive:
-                raise click.ClickException(f"The head job could not start Ray.{self._log_end()}")
+                message = f"The head job could not start Ray.{self._log_end()}"
+                raise NodeFailed(message, "ray start")
             if address := job.tags.get(jobs.ADDRESS):
                 cli_logger.print("Ray answers at {} (job {} on {})", address, job.id, job.node)
                 return
@@ -175,12 +188,13 @@ class SlurmCommandRunner(CommandRunnerInterface):
         )
         arrived = os.path.join(place, os.path.basename(source))
         if not os.path.isdir(target) and os.path.abspath(target) != arrived:
-            os.replace(arrived, target)
+            shutil.move(arrived, target)
 
     @staticmethod
     def _pipe(first: list[str], second: list[str]) -> None:
         environment = jobs.clean_environment()
-        with subprocess.Popen(first, stdout=subprocess.PIPE, env=environment) as sender:
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE}
+        with subprocess.Popen(first, **pipes, env=environment) as sender:
             received = subprocess.run(second, stdin=sender.stdout, env=environment, check=False)
         if sender.returncode != 0 or received.returncode != 0:
             raise click.ClickException("Copying files to or from the node failed.")

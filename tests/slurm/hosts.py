@@ -80,7 +80,7 @@ class Host:
 
     def command(self, *words: str | os.PathLike, cwd: str | os.PathLike = "/") -> list[str]:
         enter = ["nsenter", f"--target={self.pid}", "--net", "--mount", "--pid", "--uts", "--ipc"]
-        return [*enter, f"--wd={cwd}", "--", *map(str, words)]
+        return [*enter, f"--wdns={cwd}", "--", *map(str, words)]
 
     def start(
         self, *words: str | os.PathLike, env: dict | None = None, **options
@@ -94,6 +94,8 @@ class Host:
     ) -> subprocess.CompletedProcess:
         """Run to the end; stdout and stderr are captured, and a failure shows them."""
         check = options.pop("check", True)
+        if "input" not in options:
+            options["stdin"] = subprocess.DEVNULL
         command = self.command(*words, cwd=options.pop("cwd", "/"))
         environment = {**os.environ, **self.environment, **(env or {})}
         done = subprocess.run(

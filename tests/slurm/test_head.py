@@ -1,0 +1,30 @@
+"""A head that cannot start Ray ends; it does not try for ever, and `ray up` says why."""
+
+import time
+
+from clusters import Cluster
+from real_slurm import wait_until
+
+
+def test_a_start_that_fails_ends_after_three_tries_with_its_reason(idle_slurm):
+    broken = "ray start --head --no-such-flag --autoscaling-config=~/ray_bootstrap_config.yaml"
+    cluster = Cluster(
+        idle_slurm, "broken", {"nodelist": "n1"}, {}, head_start_ray_commands=[broken]
+    )
+    # The head has to wait for its node first, and says so.
+    idle_slurm.submit("#!/bin/bash\nexec sleep 4\n", "--nodelist=n1", "--exclusive", "--time=1")
+    wait_until(lambda: idle_slurm.squeue("-t", "R"), "n1 is taken")
+    start = time.monotonic()
+    done = cluster.up(check=False)
+    print(f"\nray up gave up after {time.monotonic() - start:.0f} s")
+    output = done.stdout + done.stderr
+    assert done.returncode != 0 and "Traceback" not in output, output
+    assert "is PENDING: " in output and "1 of 1 waiting in main" in output
+    assert "The head job could not start Ray." in output, output
+    assert "try 1 of 3 to start Ray failed: " in output
+    assert "Ray did not start in 3 tries: " in output
+    assert "No such option" in output and "--no-such-flag" in output
+    wait_until(lambda: not idle_slurm.squeue(), "the job is gone, and stays so")
+    shown = idle_slurm.login.run("scontrol", "show", "job").stdout
+    (job,) = [part for part in shown.split("\n\n") if "JobName=ray-broken" in part]
+    assert "JobState=FAILED" in job and "Restarts=0" in job

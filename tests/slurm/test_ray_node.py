@@ -1,0 +1,66 @@
+import json
+import socket
+
+import pytest
+
+from rllib_conspec.slurm import ray_node
+
+
+def test_ports_are_free_and_different():
+    ports = ray_node.free_ports(5)
+    assert len(set(ports)) == 5
+    for port in ports:
+        with socket.socket() as one:
+            one.bind(("", port))
+            one.listen()
+            assert ray_node.reachable("127.0.0.1", port)
+        assert not ray_node.reachable("127.0.0.1", port)
+
+
+def test_the_token_itself_is_in_no_variable(tmp_path):
+    (tmp_path / "token").write_text("secret")
+    variables = ray_node.authentication(tmp_path / "token")
+    assert variables["RAY_AUTH_MODE"] == "token"
+    assert "secret" not in variables.values()
+
+
+@pytest.mark.parametrize("memory", [None, "2000"])
+def test_flags_of_the_user_win(tmp_path, monkeypatch, memory):
+    """`echo` in place of Python shows the command line."""
+    monkeypatch.setattr(ray_node.sys, "executable", "/bin/echo")
+    if memory:
+        monkeypatch.setenv("SLURM_MEM_PER_NODE", memory)
+    node = ray_node.RayNode(str(tmp_path), {}, tmp_path / "log")
+    node._start(
+        ["--head", "--dashboard-host=0.0.0.0"], {"--dashboard-host": "127.0.0.1", "--port": 7}
+    )
+    node._process.wait()
+    words = (tmp_path / "log").read_text().split()
+    assert words.count("--dashboard-host=0.0.0.0") == 1
+    assert "--dashboard-host=127.0.0.1" not in words
+    assert {"--head", "--port=7", "--min-worker-port=0", "--num-gpus=0"} <= set(words)
+    assert ("--object-store-memory=629145600" in words) == bool(memory)
+    node.close()
+
+
+START = """
+import json, os, sys
+from pathlib import Path
+from rllib_conspec.slurm.ray_node import RayNode, reachable
+node = RayNode("/tmp", {"RAY_OVERRIDE_RESOURCES": json.dumps({"CPU": 1})}, Path("/tmp/ray.log"))
+node.start_head(["--include-dashboard=false"], print)
+host, port = node.address.split(":")
+private = os.path.dirname(node.temp_dir)
+found = [host, reachable(host, int(port)), oct(os.stat(private).st_mode & 0o777), node.alive]
+node.close()
+print(json.dumps([*found, reachable(host, int(port)), os.path.exists(private), node.alive]))
+"""
+
+
+def test_ray_starts_answers_and_leaves_nothing(slurm):
+    import sys
+
+    n2 = slurm.nodes["n2"]
+    done = n2.run(sys.executable, "-c", START, env={"SLURMD_NODENAME": "n2"}, timeout=120)
+    assert json.loads(done.stdout) == ["10.77.0.12", True, "0o700", True, False, False, False]
+    assert n2.processes("raylet") == [] and n2.processes("gcs_server") == []
