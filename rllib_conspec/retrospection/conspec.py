@@ -128,10 +128,7 @@ class ConSpecLearner:
         return metrics | self._counts()
 
     def _gradient_step(self, turn: int) -> dict[str, Any]:
-        """One contrastive step: all live prototypes, and the frozen ones whose turn it is.
-
-        A frozen prototype takes part once per iteration: it only has to stay what it is.
-        """
+        """One contrastive step: all live prototypes, and the frozen ones whose turn it is."""
         o = self.options
         live = Contrast(
             tuple(i for i in range(self.active) if i not in self.exemplars),
@@ -145,7 +142,7 @@ class ConSpecLearner:
                 draw(e.failures, o.memory_batch, self._rng),
             )
             for i, e in self.exemplars.items()
-            if i % o.steps_per_iteration == turn
+            if i % o.steps_per_iteration == turn or not o.frozen_in_turn
         ]
         if not live.prototypes and not frozen:
             return {"separation": {}}

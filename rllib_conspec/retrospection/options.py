@@ -140,6 +140,11 @@ class ConSpecOptions:
     freeze_after: int = option(
         25, "consecutive gradient steps above the criterion before a prototype freezes", min=1
     )
+    frozen_in_turn: bool = option(
+        True,
+        "with several steps per iteration, a frozen prototype takes part in one of them: it only "
+        "has to stay what it is. False: in all, where the encoder would move away under it",
+    )
     criterion: str = option(
         "memory",
         "episodes that the criterion looks at: memory (those trained on, the paper) or unseen "

@@ -12,6 +12,7 @@ import torch
 from builders import marked_episode, marked_episodes, marker_step
 from learners import GAMMA, QUICK, SHAPE, iterate, new_learner
 
+from rllib_conspec.retrospection import conspec
 from rllib_conspec.retrospection.conspec import ConSpecLearner, ConSpecModel
 from rllib_conspec.retrospection.memory import StoredEpisode
 from rllib_conspec.retrospection.scorer import ConSpecScorer, Snapshot, episode_scores
@@ -334,6 +335,24 @@ def test_several_steps_per_iteration_go_on_when_all_are_frozen(scaling):
     # Both took part, though not in every one of the three steps.
     assert all(not torch.equal(before["vectors"][i], after["vectors"][i]) for i in range(2))
     assert metrics["separation"].keys() == {"0", "1"}
+
+
+@pytest.mark.parametrize(("in_turn", "times"), [(True, [1, 1, 0]), (False, [2, 2, 2])])
+def test_frozen_prototypes_take_part_in_turn_or_in_every_step(monkeypatch, in_turn, times):
+    learner = new_learner(num_prototypes=2, steps_per_iteration=3, frozen_in_turn=in_turn)
+    rng = np.random.default_rng(0)
+    while not learner.met.all():
+        iterate(learner, rng, 1)
+        assert learner.version < 60
+    taking_part, original = [], conspec.contrastive_loss
+
+    def counted(model, options, active, live, frozen):
+        taking_part.append(len(frozen))
+        return original(model, options, active, live, frozen)
+
+    monkeypatch.setattr(conspec, "contrastive_loss", counted)
+    learner.step()
+    assert taking_part == [n for n in times if n]
 
 
 def test_without_freezing_prototypes_pay_but_have_no_exemplars():
