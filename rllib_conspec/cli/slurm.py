@@ -79,7 +79,7 @@ def load_cluster(file: str) -> dict[str, Any]:
     return options.fill_resources(config)
 
 
-def describe(file: str | None, flags: dict[str, Any], gpus: int) -> Run:
+def describe(file: str | None, flags: dict[str, Any], gpus: int, check: bool = True) -> Run:
     """The run to start on a cluster whose head has so many GPUs; checked as `rllib train` does."""
     for name in LOCAL_FLAGS:
         if flags[name] is not None:
@@ -91,11 +91,12 @@ def describe(file: str | None, flags: dict[str, Any], gpus: int) -> Run:
         flags = {**flags, "config": json.dumps(overrides["config"])}
     experiments = load_experiments(file, overrides)
 
-    from rllib_conspec.cli.validate import validate
+    if check:
+        from rllib_conspec.cli.validate import validate
 
-    cluster.quiet_loggers(flags["verbose"])
-    for experiment in experiments:
-        validate(experiment)
+        cluster.quiet_loggers(flags["verbose"])
+        for experiment in experiments:
+            validate(experiment)
     results = [
         str(Path(experiment.storage_path).expanduser().absolute() / experiment.name)
         for experiment in experiments
@@ -220,7 +221,8 @@ def main(words: tuple[str, ...], file: str | None, **flags: Any) -> None:
         raise UserError("this is for a Slurm job: sbatch cluster/train.sbatch -f FILE")
     cluster.prepare_environment(flags["verbose"])
     gpus = int(os.environ.get("SLURM_GPUS_ON_NODE") or 0)
-    sys.exit(batch.run_in_job(describe(file, flags, gpus)))
+    # Not checked here: that imports all of RLlib, and `rllib train` does it again at once.
+    sys.exit(batch.run_in_job(lambda: describe(file, flags, gpus, check=False)))
 
 
 if __name__ == "__main__":

@@ -14,22 +14,18 @@ from rllib_conspec.slurm import jobs
 
 
 class Notice(enum.Enum):
-    """Why a job has to stop, and how many seconds there are to save."""
+    """Why a job has to stop."""
 
-    PREEMPTED = (
-        "preempted: another job takes these nodes",
-        600.0,
-    )  # Slurm ends it when grace is over
-    TIME_LIMIT = "the time limit is near", 90.0
-    ENDING = "cancelled or requeued", 20.0  # Slurm kills after KillWait, 30 s by default
+    PREEMPTED = "preempted: another job takes these nodes"
+    TIME_LIMIT = "the time limit is near"
+    ENDING = "cancelled or requeued"
 
-    @property
-    def reason(self) -> str:
-        return self.value[0]
 
-    @property
-    def seconds(self) -> float:
-        return self.value[1]
+# How long saving may take. A preempted job is ended by Slurm when its grace time is over; the
+# others are killed two minutes after the warning, and KillWait (30 s by default) after the end.
+SECONDS_TO_SAVE = {Notice.PREEMPTED: 600.0, Notice.TIME_LIMIT: 90.0, Notice.ENDING: 20.0}
+# The step that stands by is started again if it ended for another reason, but not all the time.
+SENTINEL_SECONDS = 60.0
 
 
 class Allocation:
@@ -46,11 +42,20 @@ class Allocation:
         self.restarts = int(os.environ.get("SLURM_RESTART_COUNT", 0))
         self._say = say
         self._signals: set[int] = set()
-        self._sentinel: subprocess.Popen | None = None
+        self._told_of_end: bool | None = None  # whether the sentinel ended because of a preemption
 
     def __enter__(self) -> Allocation:
         for number in (signal.SIGTERM, signal.SIGUSR1):
             signal.signal(number, lambda n, frame: self._signals.add(n))
+        self._start_sentinel()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._sentinel.terminate()
+        self._sentinel.wait()
+
+    def _start_sentinel(self) -> None:
+        self._sentinel_start = time.monotonic()
         self._sentinel = subprocess.Popen(
             [*step(self.id), "sleep", "infinity"],
             stdin=subprocess.DEVNULL,
@@ -59,12 +64,6 @@ class Allocation:
             env=jobs.clean_environment(),
             start_new_session=True,
         )
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._sentinel is not None:
-            self._sentinel.terminate()
-            self._sentinel.wait()
 
     def notice(self) -> Notice | None:
         """What Slurm has said so far, the most urgent first."""
@@ -72,10 +71,14 @@ class Allocation:
             return Notice.ENDING
         if signal.SIGUSR1 in self._signals:
             return Notice.TIME_LIMIT
-        if self._sentinel is not None and self._sentinel.poll() is not None:
-            self._sentinel = None
-            if self._preempted():
+        if self._sentinel.poll() is not None:
+            if self._told_of_end is None:
+                self._told_of_end = self._preempted()
+            if self._told_of_end:
                 return Notice.PREEMPTED
+            if time.monotonic() - self._sentinel_start > SENTINEL_SECONDS:
+                self._told_of_end = None
+                self._start_sentinel()
         return None
 
     def _preempted(self) -> bool:
@@ -87,11 +90,12 @@ class Allocation:
 
     def requeue(self) -> NoReturn:
         """Back into the queue. Leaves the process when Slurm ends it."""
-        try:
-            jobs.requeue(self.id)
-        except jobs.SlurmError as error:
-            self._say(f"cannot be requeued: {error}")
-            raise SystemExit(1) from error
+        if signal.SIGTERM not in self._signals:  # else Slurm has decided already
+            try:
+                jobs.requeue(self.id)
+            except jobs.SlurmError as error:
+                self._say(f"cannot be requeued: {error}")
+                raise SystemExit(1) from error
         # A script that ends by itself before Slurm has ended it counts as finished.
         end = time.monotonic() + 120
         while signal.SIGTERM not in self._signals and time.monotonic() < end:
@@ -101,12 +105,5 @@ class Allocation:
 
 def step(job_id: str) -> list[str]:
     """`srun` of a small step in a job, beside whatever runs there already."""
-    return [
-        "srun",
-        f"--jobid={job_id}",
-        "--overlap",
-        "--nodes=1",
-        "--ntasks=1",
-        "--mem=0",
-        "--quiet",
-    ]
+    words = ["srun", f"--jobid={job_id}", "--overlap", "--nodes=1", "--ntasks=1", "--mem=0"]
+    return [*words, "--quiet"]

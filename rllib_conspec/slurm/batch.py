@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 
 from rllib_conspec.slurm import jobs
 from rllib_conspec.slurm.allocation import Allocation
@@ -20,16 +22,22 @@ from rllib_conspec.slurm.ray_node import RayNode, StartFailed, authentication
 from rllib_conspec.slurm.runs import Run, Status
 from rllib_conspec.slurm.supervise import Supervisor, say
 
+LEAVE_SECONDS = 10
 
-def run_in_job(run: Run) -> int:
-    """Called from the batch script; the run's exit code, unless the job is requeued."""
+
+def run_in_job(describe: Callable[[], Run]) -> int:
+    """Called from the batch script; the run's exit code, unless the job is requeued.
+
+    `describe` says what to run; it is asked at the first start only.
+    """
     with Allocation(say) as job:
         directory = ClusterDirectory(f"job-{job.id}")
-        directory.create()
         run_directory = directory.runs / "run"
-        if not (run_directory / "run.json").exists():  # not after a requeue
+        if job.restarts == 0 or not (run_directory / "run.json").exists():
+            directory.remove()
+            directory.create()
             directory.new_token()
-            run.save(run_directory)
+            describe().save(run_directory)
         variables = authentication(directory.token)
         temp_dir = tempfile.gettempdir()
         ray = RayNode(temp_dir, variables | node_environment(is_head=True), directory.log("ray"))
@@ -48,7 +56,7 @@ def run_in_job(run: Run) -> int:
         finally:
             ray.close()
             if workers is not None:
-                workers.terminate()
+                stop_workers(workers)
         if requeue:
             say("back into the queue")
             job.requeue()
@@ -73,25 +81,25 @@ def start_workers(address: str, directory: ClusterDirectory) -> subprocess.Popen
     count = int(os.environ.get("SLURM_JOB_NUM_NODES", 1)) - 1
     if count == 0:
         return None
-    words = [
-        "srun",
-        f"--jobid={os.environ['SLURM_JOB_ID']}",
-        f"--nodes={count}",
-        f"--ntasks={count}",
-    ]
+    job, here = os.environ["SLURM_JOB_ID"], os.environ["SLURMD_NODENAME"]
+    words = ["srun", f"--jobid={job}", f"--nodes={count}", f"--ntasks={count}", f"--exclude={here}"]
     # A node that is lost must not take the others with it.
-    words += [
-        f"--exclude={os.environ['SLURMD_NODENAME']}",
-        "--overlap",
-        "--kill-on-bad-exit=0",
-        "--mem=0",
-    ]
+    words += ["--overlap", "--mem=0", "--kill-on-bad-exit=0"]
     return subprocess.Popen(
         [*words, sys.executable, "-m", "rllib_conspec.slurm.batch", address, str(directory.path)],
         env=jobs.clean_environment(),
         stdin=subprocess.DEVNULL,
         start_new_session=True,
     )
+
+
+def stop_workers(step: subprocess.Popen) -> None:
+    """Let the other nodes clean up, then end the step."""
+    step.send_signal(signal.SIGUSR1)
+    try:
+        step.wait(LEAVE_SECONDS)
+    except subprocess.TimeoutExpired:
+        step.terminate()
 
 
 def worker(address: str, directory_path: str) -> None:

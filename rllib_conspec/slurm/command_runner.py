@@ -83,7 +83,7 @@ class SlurmCommandRunner(CommandRunnerInterface):
         prelude = f"cd; [ ! -e {environment} ] || . {environment}; "
         done = subprocess.run(
             [*words, "bash", "-c", prelude + exports + self._mapped(cmd)],
-            env={**jobs.clean_environment(), **self._path()},
+            env=jobs.clean_environment(),
             stdout=subprocess.PIPE if with_output else None,
             text=True,
             check=False,
@@ -92,10 +92,6 @@ class SlurmCommandRunner(CommandRunnerInterface):
             message = f"Command failed with exit code {done.returncode}: {cmd}"
             raise NodeFailed(message, cmd, done.returncode)
         return done.stdout if with_output else ""
-
-    def _path(self) -> dict[str, str]:
-        here = os.path.dirname(sys.executable)
-        return {"PATH": f"{here}:{os.environ.get('PATH', '')}"}
 
     def _mapped(self, text: str) -> str:
         return text.replace(BOOTSTRAP, str(self._directory.bootstrap))
@@ -108,14 +104,16 @@ class SlurmCommandRunner(CommandRunnerInterface):
         while True:
             job = self._provider.jobs(fresh=True).get(self._job_id)
             if job is None or not job.alive:
-                raise NodeFailed(f"Job {self._job_id} has ended.{self._log_end()}", "squeue")
+                error = NodeFailed(f"Job {self._job_id} has ended.{self._log_end()}", "squeue")
+                cli_logger.error("{}", error.message)  # Ray itself would say only that it retries
+                raise error
             if job.running:
                 return
             line = f"Job {job.id} is {job.state}: {jobs.place_in_queue(job)}"
             if line != shown:
                 cli_logger.print("{}", line)
                 shown = line
-            time.sleep(QUEUE_SECONDS if shown else 1)
+            time.sleep(QUEUE_SECONDS)
 
     def _order_start(self, cmd: str, variables: dict[str, Any]) -> None:
         """Tell the head's batch script to start Ray; wait until Ray answers.

@@ -6,6 +6,7 @@ requeue does both again by itself. Ends when Ray cannot be started: that is neve
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 import time
@@ -19,6 +20,8 @@ from rllib_conspec.slurm.supervise import POLL_SECONDS, Supervisor, say
 
 # The client sends the start order within seconds; if it was interrupted, nobody will.
 ORDER_SECONDS = 900
+# Commands given with `ray exec` find the same programs and libraries as this job.
+SHELL = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV")
 
 
 def main(cluster: str, directory_path: str, temp_dir: str) -> None:
@@ -83,7 +86,10 @@ def publish(
     cluster: str, directory: ClusterDirectory, job: Allocation, variables: Mapping[str, str]
 ) -> None:
     """Tell workers and clients where Ray answers, and commands what they need to talk to it."""
-    lines = [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
+    shell = {name: os.environ[name] for name in SHELL if name in os.environ}
+    lines = [
+        f"export {name}={shlex.quote(value)}" for name, value in {**shell, **variables}.items()
+    ]
     write_private(directory.environment, "\n".join(lines) + "\n")
     tag(cluster, job, variables["RAY_ADDRESS"])
     say(f"Ray answers at {variables['RAY_ADDRESS']}")

@@ -43,6 +43,7 @@ _PROVIDER_INTERNAL = ("_config_cache_path", "disable_node_updaters")
 # Set by us for every job.
 _RESERVED = ("job-name", "comment", "output", "open-mode", "requeue", "no-requeue", "signal")
 _RESERVED += ("export", "nodes", "ntasks", "wrap", "parsable", "array")
+_OWN_FLAGS = ("--port", "--address", "--node-ip-address", "--temp-dir", "--block")
 # Ray has these sections for machines that it has to install first.
 UNUSED_SECTIONS = {
     "file_mounts": "the file system is shared",
@@ -73,6 +74,7 @@ def check_cluster(config: Mapping[str, Any]) -> None:
     for section, instead in UNUSED_SECTIONS.items():
         if config.get(section):
             raise OptionError(section, f"has no meaning on Slurm ({instead}).")
+    _check_start(config.get("head_start_ray_commands"))
     if not config.get("available_node_types"):
         raise OptionError("available_node_types", "at least the head's node type is needed.")
     for kind, node_type in config["available_node_types"].items():
@@ -140,6 +142,19 @@ def fill_resources(config: dict[str, Any]) -> dict[str, Any]:
         derived = resources_of(node_type.get("node_config") or {}, is_head)
         node_type["resources"] = {**derived, **(node_type.get("resources") or {})}
     return config
+
+
+def _check_start(commands: Any) -> None:
+    """The head's batch script starts Ray with the flags of this command and some of its own."""
+    place = "head_start_ray_commands"
+    if not isinstance(commands, list) or len(commands) != 1:
+        raise OptionError(place, 'one command is needed, "ray start --head …".')
+    words = str(commands[0]).split()
+    if words[:3] != ["ray", "start", "--head"]:
+        raise OptionError(place, f'must begin with "ray start --head", got "{commands[0]}".')
+    for word in words:
+        if word.partition("=")[0] in _OWN_FLAGS:
+            raise OptionError(place, f"{word.partition('=')[0]} is chosen by rllib_conspec.")
 
 
 def _check_resources(node_type: Mapping[str, Any], place: str) -> None:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from rllib_conspec.slurm.allocation import Allocation, Notice
+from rllib_conspec.slurm.allocation import SECONDS_TO_SAVE, Allocation, Notice
 from rllib_conspec.slurm.ray_node import RayNode
 from rllib_conspec.slurm.runs import PROGRAM, Driver, Status
 
@@ -69,9 +69,9 @@ class Supervisor:
 
     def stop(self, notice: Notice) -> bool:
         """Save all runs; whether the job should go back into the queue."""
-        say(f"{notice.reason}; saving")
+        say(f"{notice.value}; saving")
         began = time.monotonic()
-        drivers = self._save(notice.seconds)
+        drivers = self._save(SECONDS_TO_SAVE[notice])
         say(f"saved in {time.monotonic() - began:.0f} s")
         for driver in drivers:
             # Only time limits count: a preemption is not the run's fault.
@@ -89,7 +89,7 @@ class Supervisor:
         # A second notice (Slurm's last signal before the kill) cuts a long saving short.
         while any(driver.runs() for driver in drivers) and time.monotonic() < end:
             if self._job.notice() is Notice.ENDING:
-                end = min(end, time.monotonic() + Notice.ENDING.seconds)
+                end = min(end, time.monotonic() + SECONDS_TO_SAVE[Notice.ENDING])
             time.sleep(0.1)
         for driver in drivers:
             driver.kill()

@@ -18,6 +18,8 @@ from rllib_conspec.slurm.supervise import say
 CHECK_SECONDS = 5
 # A head that does not answer for this long is gone: its node is down, or it was killed.
 GONE_SECONDS = 20
+# `srun` passes USR1 on to its tasks; it answers TERM by killing them.
+LEAVE = (signal.SIGTERM, signal.SIGUSR1)
 
 
 def main(cluster: str, directory_path: str, temp_dir: str) -> None:
@@ -33,7 +35,8 @@ def main(cluster: str, directory_path: str, temp_dir: str) -> None:
 
 def serve(ray: RayNode, address: str) -> None:
     """Be a node of the cluster whose head is at `address`, until one of the two ends."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    for number in LEAVE:
+        signal.signal(number, lambda *_: sys.exit(0))
     try:
         ray.start_worker(address)
         watch(ray, address)

@@ -6,6 +6,14 @@ from clusters import Cluster
 from real_slurm import wait_until
 
 
+def test_a_job_that_ends_before_it_begins_shows_its_log(idle_slurm):
+    cluster = Cluster(idle_slurm, "empty", {"venv": "/no/such/venv"}, {})
+    done = cluster.up(check=False)
+    assert done.returncode != 0
+    assert "/no/such/venv/bin/activate: No such file or directory" in done.stdout + done.stderr
+    assert idle_slurm.squeue() == []
+
+
 def test_a_start_that_fails_ends_after_three_tries_with_its_reason(idle_slurm):
     broken = "ray start --head --no-such-flag --autoscaling-config=~/ray_bootstrap_config.yaml"
     cluster = Cluster(

@@ -10,6 +10,7 @@ def cluster(head=None, **changes):
         "cluster_name": "mine",
         "provider": {"type": "external", "module": "rllib_conspec.slurm.node_provider.X"},
         "head_node_type": "head",
+        "head_start_ray_commands": ["ray start --head"],
         "available_node_types": {"head": node_type},
     }
     return {**config, **changes}
@@ -90,6 +91,14 @@ def test_what_cannot_work_is_refused_by_name(options, message):
         (
             {"setup_commands": ["pip install x"]},
             "setup_commands: has no meaning on Slurm (use setup: in node_config).",
+        ),
+        (
+            {"head_start_ray_commands": ["ray stop", "ray start --head"]},
+            'head_start_ray_commands: one command is needed, "ray start --head …".',
+        ),
+        (
+            {"head_start_ray_commands": ["ray start --head --port=6379"]},
+            "head_start_ray_commands: --port is chosen by rllib_conspec.",
         ),
         (
             {

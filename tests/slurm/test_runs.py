@@ -10,10 +10,10 @@ from rllib_conspec.slurm.runs import Driver, Run, Status, resume_arguments
 # A program that writes what it was called with, and ends when it is interrupted.
 PROGRAM = """
 import signal, sys, time
+signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
 print("called with", *sys.argv[1:], flush=True)
 if "quick" in sys.argv:
     sys.exit(int(sys.argv[-1]) if sys.argv[-1].isdigit() else 0)
-signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
 time.sleep(60)
 """
 
@@ -31,12 +31,24 @@ def started(tmp_path):
             results = [str(tmp_path / "results" / "keys1")]
             Run(list(arguments), str(tmp_path), results).save(directory)
         command = [sys.executable, str(program)]
+        log = directory / "log"
+        before = len(log.read_text().splitlines()) if log.exists() else 0
         made.append(Driver(directory, "7", os.environ, print, program=command))
+        made[-1].lines_before = before
         return made[-1]
 
     yield start
     for driver in made:
         driver.kill()
+
+
+def interrupted(driver):
+    """Interrupt it once it runs; its status afterwards."""
+    log, lines = driver.directory / "log", driver.lines_before
+    while not log.exists() or len(log.read_text().splitlines()) == lines:
+        time.sleep(0.05)
+    driver.interrupt()
+    return ended(driver)
 
 
 def ended(driver):
@@ -73,22 +85,17 @@ def test_a_run_that_ends_is_finished_with_its_exit_code(started):
 
 def test_an_interrupted_run_is_not_finished_and_is_resumed(started, tmp_path):
     driver = started("-f", "a.yaml", "--stop", "{}")
-    time.sleep(1)
     saved_state(tmp_path)
-    driver.interrupt()
-    status = ended(driver)
+    status = interrupted(driver)
     assert (status.state, status.over, status.job, status.fruitless) == (
         "interrupted",
         False,
         "7",
         0,
     )
-    again = started()
-    again.interrupt()
-    ended(again)
+    interrupted(started())
     log = (driver.directory / "log").read_text().splitlines()
-    assert log[0] == "called with -f a.yaml --stop {}"
-    assert log[1:] in ([], ["called with -f a.yaml --resume"])
+    assert log == ["called with -f a.yaml --stop {}", "called with -f a.yaml --resume"]
 
 
 def test_a_run_that_saved_nothing_starts_afresh(started, tmp_path):
@@ -104,9 +111,7 @@ def test_a_run_that_saved_nothing_starts_afresh(started, tmp_path):
 def test_starts_that_save_nothing_are_counted(started):
     for number in range(1, runs.MAX_FRUITLESS + 1):
         driver = started("-f", "a.yaml")
-        time.sleep(0.5)
-        driver.interrupt()
-        assert ended(driver).fruitless == number
+        assert interrupted(driver).fruitless == number
     assert driver.hopeless
     driver.give_up("nothing was saved")
     assert Status.of(driver.directory).over
