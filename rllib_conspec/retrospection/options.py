@@ -164,6 +164,13 @@ class ConSpecOptions:
         min=0.0,
         max=1.0,
     )
+    unseen_share: float = option(
+        1.0,
+        "with criterion unseen: share of the held-out successes that must match above threshold. "
+        "Less where a critical step looks different each time",
+        above=0.0,
+        max=1.0,
+    )
     freeze_distinct: bool = option(
         False, "freeze a prototype only if no frozen one matches the same steps already"
     )

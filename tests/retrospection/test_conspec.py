@@ -503,6 +503,19 @@ def test_the_unseen_criterion_is_judged_on_held_out_episodes_alone():
     assert refuted > 0
 
 
+@pytest.mark.parametrize(("share", "forgiven"), [(1.0, False), (0.8, False), (0.75, True)])
+def test_some_held_out_successes_may_be_forgiven(monkeypatch, share, forgiven):
+    learner = new_learner(
+        num_prototypes=1, criterion="unseen", threshold=0.5, unseen_share=share, freeze_after=1000
+    )
+    rng = np.random.default_rng(0)
+    learner.add(marked_episodes(rng, 8, 30))
+    matches = iter([torch.tensor([[0.9, 0.9, 0.3, 0.9]]), torch.zeros(1, 16)])
+    monkeypatch.setattr(conspec, "best_matches", lambda *_: next(matches))
+    learner.step()
+    assert (learner.streak[0] > 0) == forgiven
+
+
 def test_memorising_does_not_meet_the_unseen_criterion():
     """Nothing tells these successes from failures, so only the memories can be told apart."""
     values = {"lr": 0.02, "freeze_after": 5, "threshold": 0.3, "unseen_threshold": 0.3}
