@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 # Where Ray's launcher puts the autoscaler's configuration. Two clusters of one user share a home.
 BOOTSTRAP = "~/ray_bootstrap_config.yaml"
 QUEUE_SECONDS = 5
-LOG_LINES = 15
 # Ray's launcher turns this on by default; nodes of a cluster often have no way to the Internet.
 _LEFT_OUT = ("RAY_USAGE_STATS_ENABLED",)
 
@@ -104,9 +103,7 @@ class SlurmCommandRunner(CommandRunnerInterface):
         while True:
             job = self._provider.jobs(fresh=True).get(self._job_id)
             if job is None or not job.alive:
-                error = NodeFailed(f"Job {self._job_id} has ended.{self._log_end()}", "squeue")
-                cli_logger.error("{}", error.message)  # Ray itself would say only that it retries
-                raise error
+                raise NodeFailed(self._provider.describe_end(self._job_id), "squeue")
             if job.running:
                 return
             line = f"Job {job.id} is {job.state}: {jobs.place_in_queue(job)}"
@@ -136,21 +133,12 @@ class SlurmCommandRunner(CommandRunnerInterface):
         while True:
             job = self._provider.jobs(fresh=True).get(self._job_id)
             if job is None or not job.alive:
-                message = f"The head job could not start Ray.{self._log_end()}"
-                raise NodeFailed(message, "ray start")
+                end = self._provider.describe_end(self._job_id)
+                raise NodeFailed(f"The head job could not start Ray. {end}", "ray start")
             if address := job.tags.get(jobs.ADDRESS):
                 cli_logger.print("Ray answers at {} (job {} on {})", address, job.id, job.node)
                 return
             time.sleep(1)
-
-    def _log_end(self) -> str:
-        log = self._directory.log(self._job_id)
-        try:
-            lines = log.read_text(errors="replace").splitlines()
-        except OSError:
-            return ""
-        shown = "\n".join(lines[-LOG_LINES:])
-        return f" The end of {log}:\n{shown}"
 
     def _forwarding_hint(self, ports: Any) -> str:
         job = self._provider.jobs().get(self._job_id)

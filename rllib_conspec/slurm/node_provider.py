@@ -16,6 +16,7 @@ import time
 from typing import Any
 
 import click
+from ray.autoscaler._private.cli_logger import cli_logger
 from ray.autoscaler.node_launch_exception import NodeLaunchException
 from ray.autoscaler.node_provider import NodeProvider
 
@@ -27,6 +28,7 @@ from rllib_conspec.slurm.script import head_script, worker_script
 
 # Ray asks about nodes one by one; Slurm is asked about all of them, and not more often than this.
 CACHE_SECONDS = 1.0
+LOG_LINES = 15
 # Ray adds two empty fields to every external provider's configuration and warns about them each
 # time it reads it: on the head, every few seconds.
 logging.getLogger("ray.autoscaler._private.util").addFilter(
@@ -44,6 +46,7 @@ class SlurmNodeProvider(NodeProvider):
         self._lock = threading.RLock()
         self._jobs: dict[str, jobs.Job] = {}
         self._asked = 0.0
+        self._own_head: str | None = None
 
     # ---- which nodes there are
 
@@ -72,7 +75,21 @@ class SlurmNodeProvider(NodeProvider):
 
     def is_terminated(self, node_id: str) -> bool:
         job = self.jobs().get(node_id)
-        return job is None or not job.alive
+        over = job is None or not job.alive
+        if over and node_id == self._own_head:
+            # `ray up` asks this while it waits, and then says no more than that the node is gone.
+            cli_logger.error("{}", self.describe_end(node_id))
+            self._own_head = None
+        return over
+
+    def describe_end(self, node_id: str) -> str:
+        """One line and the last ones of its log about a job that is over."""
+        log = self.directory.log(node_id)
+        try:
+            lines = log.read_text(errors="replace").splitlines()[-LOG_LINES:]
+        except OSError:
+            return f"Job {node_id} has ended."
+        return "\n".join([f"Job {node_id} has ended. The end of {log}:", *lines])
 
     def node_tags(self, node_id: str) -> dict[str, str]:
         job = self.jobs().get(node_id)
@@ -117,7 +134,8 @@ class SlurmNodeProvider(NodeProvider):
             script = worker_script(*common, node_type, resources, labels)
         try:
             for _ in range(count):
-                jobs.submit(script)
+                job_id = jobs.submit(script)
+                self._own_head = job_id if is_head else None
         except jobs.SlurmError as error:
             if is_head:  # given by hand: show sbatch's message, without a traceback
                 raise click.ClickException(f"Slurm refused the head job: {error}") from error

@@ -148,7 +148,7 @@ class RealSlurm:
         done = self.login.run("sinfo", "-h", "-N", "-p", "main", "-o", "%N %T", check=False)
         return sorted(done.stdout.split("\n")) == ["", *(f"{name} idle" for name in NODES)]
 
-    def _until(self, condition, what: str, timeout: float = 60) -> None:
+    def _until(self, condition, what: str, timeout: float = 120) -> None:
         try:
             wait_until(condition, what, timeout)
         except AssertionError as error:
@@ -198,7 +198,7 @@ MUNGE_FILES = {
 }
 
 
-def wait_until(condition, what: str, timeout: float = 60, every: float = 0.2):
+def wait_until(condition, what: str, timeout: float = 120, every: float = 0.2):
     """Wait for a true value and return it."""
     end = time.monotonic() + timeout
     while not (found := condition()):
