@@ -92,12 +92,14 @@ class LoopbackCommunicator(Communicator):
         answer = self._receive(poll_callback)
         return answer.unity_output if answer.header.status == OK else None
 
+    def farewell(self) -> None:
+        """Tell the player to end."""
+        if not self._closed.is_set():
+            self._closed.set()
+            self._replies.put(wrap(SHUTDOWN))
+
     def close(self) -> None:
-        """Tell the player to end, and free the port."""
-        if self._closed.is_set():
-            return
-        self._closed.set()
-        self._replies.put(wrap(SHUTDOWN))
-        # The port is free only when the server has ended; half a second for the farewell to go out.
-        self._server.stop(0.5).wait(2.0)
+        """Hang up and free the port."""
+        self.farewell()
+        self._server.stop(None).wait(2.0)  # the port is free only then
         self._worker.shutdown()

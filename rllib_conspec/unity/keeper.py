@@ -2,35 +2,39 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
 from rllib_conspec.errors import UserError
 from rllib_conspec.unity.faults import PlayerFault
-from rllib_conspec.unity.process import Player
+
+logger = logging.getLogger(__name__)
+P = TypeVar("P")
 
 # Seconds to wait before another start, by the number of failures in a row. After the last one
 # waiting longer would not help: somebody has to look.
 PAUSES = (0.0, 0.0, 1.0, 2.0, 4.0)
 
 
-class Keeper:
-    """Holds the player of one environment.
+class Keeper(Generic[P]):
+    """Holds the player of one environment, anything that can be aborted and closed.
 
     ``start`` starts a player and brings it to its first episodes. A failure is a start that does
     not get there, or a player that is lost before any episode of it came to an end.
     """
 
-    def __init__(self, start: Callable[[], Player], sleep: Callable[[float], None] = time.sleep):
+    def __init__(self, start: Callable[[], P], sleep: Callable[[float], None] = time.sleep):
         self._start = start
         self._sleep = sleep
         self._failures = 0
         self._started = False
         self._reason = ""
-        self.player: Player | None = None
+        self.player: P | None = None
         self.restarts = 0
 
-    def get(self) -> Player:
+    def get(self) -> P:
         """The player, started if there is none."""
         while self.player is None:
             if self._failures == len(PAUSES):
@@ -49,12 +53,13 @@ class Keeper:
         """The player is of no more use."""
         self._failures += 1
         self._reason = str(fault)
+        logger.warning("the Unity player %s", self._reason)
         player, self.player = self.player, None
         if player is not None:
             player.abort()
 
     def worked(self) -> None:
-        """The player brought an episode to its end."""
+        """The player has shown that it can play."""
         self._failures = 0
 
     def close(self) -> None:

@@ -32,7 +32,7 @@ class PlayerOptions:
     """What to start and how; the fields are those of `UnityVectorEnv`."""
 
     file_name: str = ""
-    num_agents: int = 1
+    num_agents: int | None = None  # None: as many as the player has
     base_port: int = 5005
     timeout: float = 30.0
     no_graphics: bool = True
@@ -40,9 +40,10 @@ class PlayerOptions:
     engine: Mapping[str, Any] = field(default_factory=dict)
     additional_args: tuple[str, ...] = ()
     log_dir: str | None = None
+    behavior: str = ""
 
     def __post_init__(self) -> None:
-        if self.num_agents < 1:
+        if self.num_agents is not None and self.num_agents < 1:
             raise OptionError("num_agents", f"must be at least 1, not {self.num_agents!r}")
         if not 1024 <= self.base_port <= LAST_PORT:
             raise OptionError("base_port", f"must be 1024 to {LAST_PORT}, not {self.base_port!r}")
@@ -71,7 +72,7 @@ class PlayerOptions:
     def command(self, port: int) -> list[str]:
         """The program and its arguments, but for the port, which mlagents-envs' way adds."""
         if self.built_in:
-            command = [sys.executable, "-m", BUILT_IN, "--agents", str(self.num_agents)]
+            command = [sys.executable, "-m", BUILT_IN, "--agents", str(self.num_agents or 1)]
             command += ["--observations", "png"]  # a quarter of the bytes
         else:
             command = [str(find_executable(self.file_name))]

@@ -36,6 +36,7 @@ class Player(UnityEnvironment):
         port: int,
         *,
         timeout: float,
+        start_timeout: float | None = None,
         side_channels: Sequence[SideChannel] = (),
         seed: int = 0,
         environment: Mapping[str, str] | None = None,
@@ -46,10 +47,14 @@ class Player(UnityEnvironment):
         self.timeout = timeout
         self._process: PlayerProcess | None = None
         self._communicator: LoopbackCommunicator | None = None
+        start_timeout = timeout if start_timeout is None else start_timeout
         try:
             # No file name: the process is started by `_send_academy_parameters`, our way.
             super().__init__(
-                base_port=port, timeout_wait=timeout, side_channels=[*side_channels], seed=seed
+                base_port=port,
+                timeout_wait=start_timeout,
+                side_channels=[*side_channels],
+                seed=seed,
             )
         except BaseException:
             self.abort()
@@ -92,7 +97,9 @@ class Player(UnityEnvironment):
         """Start new episodes everywhere; the agents of all behaviours, by name."""
         if self._process is not None:
             self._process.trim_output()
-        return self._command_player(RESET, {})
+        agents = self._command_player(RESET, {})
+        self._communicator.timeout = self.timeout  # the start is over
+        return agents
 
     def go_on(self, actions: Mapping[str, Sequence]):
         """Act and see what comes of it; ``actions`` has one message for every waiting agent."""
@@ -129,9 +136,9 @@ class Player(UnityEnvironment):
         communicator, self._communicator = self._communicator, None
         if self._owner != os.getpid():
             return  # a forked copy must not end the original's player
-        if process is not None and not timeout:
-            process.end()
+        if communicator is not None:
+            communicator.farewell()
+        if process is not None:
+            process.end(timeout or 0.0)
         if communicator is not None:
             communicator.close()
-        if process is not None and timeout:
-            process.end(timeout)

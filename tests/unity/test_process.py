@@ -2,7 +2,6 @@ import gc
 import os
 import subprocess
 import sys
-import time
 import weakref
 
 import pytest
@@ -32,21 +31,19 @@ def test_a_player_from_start_to_end(player, port):
     agents = playing.begin()["Keys"].value
     assert len(agents) == 2
     assert playing.behavior_specs["Keys"].action_spec.discrete_branches == (4,)
-    begin = time.monotonic()
+    process = playing._process._process
     playing.close()
     playing.close()
     assert playing.pid is None
-    assert time.monotonic() - begin < 3
+    assert process.returncode == 0  # it was asked to end, and did
 
 
 def test_leaving_during_the_handshake_is_noticed_and_quoted(player, port):
     """mlagents-envs 0.28.0 waits for ever, and nobody sees what the player said."""
-    begin = time.monotonic()
     with pytest.raises(PlayerDied) as caught:
-        start(player("leaves"), port)
+        start(player("leaves"), port, timeout=60.0)
     said = "exited with code 3: I do not like this trainer (during the handshake)"
     assert str(caught.value) == said
-    assert time.monotonic() - begin < 10
     # The port can be used at once.
     start(player("keys"), port).close()
 

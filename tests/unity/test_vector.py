@@ -1,3 +1,8 @@
+import os
+import signal
+import subprocess
+import sys
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -7,6 +12,8 @@ from odd_player import Machine
 
 from rllib_conspec.errors import OptionError
 from rllib_conspec.tasks.keys.vector import MultiKeyToDoorVectorEnv
+from rllib_conspec.unity import keeper, ports
+from rllib_conspec.unity import vector as vector_module
 from rllib_conspec.unity.vector import UnityVectorEnv
 
 BASE = 25000
@@ -47,8 +54,11 @@ def test_a_player_plays_what_the_environment_plays_in_process(player):
     assert "Keys/Return" in env.stats
     assert env.observation_space.contains(ours[0])
     env.close()
-    assert env.pid is None
     env.close()
+    assert env.pid is None
+    for use in (env.reset, lambda: env.step(actions)):
+        with pytest.raises(gym.error.ClosedEnvironmentError):
+            use()
 
 
 @pytest.mark.parametrize(
@@ -140,19 +150,45 @@ def test_the_number_of_agents_must_be_right(player):
     env.close()
 
 
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"kyes": 2}, 'unknown kyes. Did you mean "keys"'),
-        ({"keys": "two"}, "keys must be a number"),
-    ],
-)
-def test_parameters_that_the_player_does_not_know(player, parameters, message):
-    with pytest.raises(OptionError, match=f"parameters: {message}"):
-        vector(player("keys"), parameters=parameters)
+def test_parameters_that_the_player_does_not_know_are_refused(player):
+    with pytest.raises(OptionError, match=r'parameters: unknown kyes\. Did you mean "keys"'):
+        vector(player("keys"), parameters={"kyes": 2})
+
+
+def test_a_player_that_plays_on_without_end_is_known_to_work(player, monkeypatch):
+    monkeypatch.setattr(vector_module, "MANY_STEPS", 3)
+    monkeypatch.setattr(keeper, "PAUSES", (0.0, 0.0))
+    env = vector(player("keys"))
+    env.reset()
+    for _ in range(2):
+        for _ in range(3):
+            env.step(np.array([0, 0]))
+        os.kill(env.pid, signal.SIGKILL)
+        assert env.step(np.array([0, 0]))[3].all()
+        env.step(np.array([0, 0]))
+    assert env.restarts == 2
+    env.close()
 
 
 def test_an_environment_that_is_forgotten_ends_its_player(player):
     env = vector(player("keys"))
     env.reset()
     del env  # the fixture looks whether anything is left
+
+
+@pytest.mark.parametrize("end", ["", "raise KeyError", "kept = [env]; kept.append(kept)"])
+def test_a_program_that_forgets_to_close_ends_cleanly(player, end):
+    code = f"""
+from rllib_conspec.unity import keeper, ports
+from rllib_conspec.unity import vector as vector_module
+from rllib_conspec.unity.vector import UnityVectorEnv
+env = UnityVectorEnv(2, {player("keys")!r}, base_port={BASE})
+env.reset()
+print(env.port, flush=True)
+{end}
+"""
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.stderr.count("Traceback") == end.startswith("raise"), done.stderr
+    assert "Exception ignored" not in done.stderr
+    assert not (ports.lock_directory() / f"port-{done.stdout.strip()}").exists()
