@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 ATTEMPTS = 3
 ANSWER_SECONDS = 120
@@ -24,6 +25,7 @@ DEFAULTS = {
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_prestart_worker_first_driver": "0",
+    "RAY_START_HOOK": "rllib_conspec.slurm.ray_node.without_client_server",
     # Ray would wait half a minute for its tasks when a node is told to go; Slurm does not.
     "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
     # Jobs wait in the queue for hours; Ray gives up a node that does not appear after one.
@@ -52,6 +54,15 @@ def node_address() -> str:
 
         address = get_node_ip_address()
     return address
+
+
+def without_client_server(parameters: Any, head: bool) -> None:
+    """Called by `ray start`: no server for ray:// addresses.
+
+    `ray start` cannot do without by a flag. It would be one more door for others, and when it is
+    slow to start on a busy node it takes the whole head down with it.
+    """
+    parameters.ray_client_server_port = None
 
 
 def free_ports(count: int) -> list[int]:
@@ -83,11 +94,10 @@ class RayNode:
     def start_head(self, flags: Sequence[str], say: Callable[[str], None]) -> None:
         """Start a head and wait until it answers; at most ATTEMPTS times."""
         for attempt in range(1, ATTEMPTS + 1):
-            gcs, client, dashboard = free_ports(3)
+            gcs, dashboard = free_ports(2)
             self.address = f"{node_address()}:{gcs}"
             own = {
                 "--port": gcs,
-                "--ray-client-server-port": client,
                 "--dashboard-host": "127.0.0.1",
                 "--dashboard-port": dashboard,
             }

@@ -41,7 +41,7 @@ TINY = {
     },
     "num_gpus_per_learner": 0,  # the GPUs of the fake hosts compute nothing
 }
-UP_SECONDS = 180
+UP_SECONDS = 300
 
 
 class Cluster:
@@ -66,7 +66,11 @@ class Cluster:
     def ray(self, *words: str, check: bool = True, timeout: float = UP_SECONDS):
         """`ray WORDS` on the login host."""
         command = (PYTHON, "-m", "ray.scripts.scripts", *words)
-        return self.slurm.login.run(*command, cwd=self.file.parent, check=check, timeout=timeout)
+        done = self.slurm.login.run(*command, cwd=self.file.parent, check=False, timeout=timeout)
+        if check and done.returncode != 0:
+            output = done.stdout + done.stderr + self.logs()[-6000:]
+            raise AssertionError(f"ray {words[0]}: exit code {done.returncode}\n{output}")
+        return done
 
     def up(self, check: bool = True):
         return self.ray("up", "--yes", "--no-config-cache", self.file, check=check)

@@ -111,17 +111,9 @@ def test_another_user_gets_nowhere_without_the_token(cluster):
     """Neither on the network nor on the head's own loopback; the owner's token opens everything."""
     n1, n2 = (cluster.slurm.nodes[name] for name in ("n1", "n2"))
     (head,) = n1.processes("ray.scripts.scripts start --block --head")
-    port = {
-        name: re.search(rf"--{name}=(\d+)", head)[1]
-        for name in ("dashboard-port", "ray-client-server-port")
-    }
-    loopback = f"dashboard=127.0.0.1:{port['dashboard-port']}"
-    outside = f"dashboard={n1.address}:{port['dashboard-port']}"
-    common = (
-        f"token={cluster.directory.token}",
-        f"gcs={cluster.head.tags[jobs.ADDRESS]}",
-        f"client={n1.address}:{port['ray-client-server-port']}",
-    )
+    port = re.search(r"--dashboard-port=(\d+)", head)[1]
+    loopback, outside = f"dashboard=127.0.0.1:{port}", f"dashboard={n1.address}:{port}"
+    common = (f"token={cluster.directory.token}", f"gcs={cluster.head.tags[jobs.ADDRESS]}")
 
     def attempts(host, who, what, *more):
         words = (PYTHON, HERE / "other_user.py", f"as={who}", f"try={what}", *common, *more)
@@ -130,16 +122,18 @@ def test_another_user_gets_nowhere_without_the_token(cluster):
         assert set(results) >= set(what.split(",")), lines
         return {name: results[name] for name in what.split(",")}
 
-    granted = attempts(n1, "owner", "read_token,connect,write,submit,client", loopback)
+    granted = attempts(n1, "owner", "read_token,connect,write,submit", loopback)
     assert all(result.startswith("done") for result in granted.values()), granted
     for who in ("stranger", "guesser"):
         refused = attempts(n1, who, "read_token,connect,write,submit", loopback)
         assert refused["read_token"].startswith("PermissionError")
         assert "uthenticat" in refused["connect"] and "uthenticat" in refused["write"], refused
         assert re.search("HTTPError: HTTP Error 40[13]", refused["submit"]), refused
-    refused = attempts(n2, "stranger", "connect,submit,client", outside)
+    refused = attempts(n2, "stranger", "connect,write,submit", outside)
     assert "Connection refused" in refused["submit"], refused
     assert not any(result.startswith("done") for result in refused.values()), refused
+    # Nobody listens for ray:// addresses.
+    assert n1.processes("ray.util.client.server") == []
 
 
 def test_a_second_cluster_lives_beside_the_first(cluster, second):
