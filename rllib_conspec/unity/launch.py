@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from rllib_conspec.errors import OptionError, did_you_mean
-from rllib_conspec.unity.threads import Worker
+from rllib_conspec.unity.threads import LastingThread
 
 WRAPPER = Path(__file__).with_name("exec_with_parent.py")
 ENDINGS = ("", ".x86_64", ".x86")  # of Linux builds; a path may leave them out
@@ -105,11 +105,11 @@ class PlayerProcess:
         if os.fstat(self._output.fileno()).st_size > MOST_OUTPUT:
             self._output.truncate(0)
 
-    def end(self, patience: float = 0.0) -> None:
+    def end(self, patience: float = 0.0, wait: Callable[[float], None] = time.sleep) -> None:
         """Wait ``patience`` seconds for the end, then kill the player and all that it started."""
         deadline = time.monotonic() + patience
         while self.ended() is None and time.monotonic() < deadline:
-            time.sleep(0.02)
+            wait(0.02)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
         self._process.wait()
@@ -118,11 +118,11 @@ class PlayerProcess:
 
 # The kernel sends the death signal when the *thread* that started the player ends, so players are
 # started by a thread that lives as long as the process.
-_launcher: tuple[int, Worker] | None = None
+_launcher: tuple[int, LastingThread] | None = None
 
 
 def _in_lasting_thread(function: Callable[[], Any]) -> Any:
     global _launcher
     if _launcher is None or _launcher[0] != os.getpid():  # a fork has no threads
-        _launcher = os.getpid(), Worker("unity-launcher")
+        _launcher = os.getpid(), LastingThread("unity-launcher")
     return _launcher[1].submit(function).result()

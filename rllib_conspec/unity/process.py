@@ -136,9 +136,7 @@ class Player(UnityEnvironment):
         communicator, self._communicator = self._communicator, None
         if self._owner != os.getpid():
             return  # a forked copy must not end the original's player
-        if communicator is not None:
-            communicator.farewell()
         if process is not None:
-            process.end(timeout or 0.0)
+            process.end(timeout or 0.0, communicator.farewell)
         if communicator is not None:
             communicator.close()

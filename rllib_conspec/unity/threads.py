@@ -1,4 +1,4 @@
-"""A thread that works through what it is given and never holds up the end of the program."""
+"""A thread that works through what it is given, as long as the process lives."""
 
 from __future__ import annotations
 
@@ -9,33 +9,29 @@ from concurrent.futures import Future
 from typing import Any
 
 
-class Worker:
-    """Like an executor with one thread.
+class LastingThread:
+    """Like an executor with one thread, except that the thread is there until the very end.
 
-    ``ThreadPoolExecutor`` waits for its threads when the interpreter exits. One that waits for a
-    player's next message would wait for ever.
+    ``ThreadPoolExecutor`` ends its threads when the interpreter begins to exit, before the
+    functions of ``atexit`` are called.
     """
 
     def __init__(self, name: str):
         self._jobs: queue.SimpleQueue = queue.SimpleQueue()
         threading.Thread(target=_work, args=(self._jobs,), name=name, daemon=True).start()
 
-    def submit(self, function: Callable, *args: Any, **kwargs: Any) -> Future:
+    def submit(self, function: Callable, *args: Any) -> Future:
         """Run the function after all that were given before it."""
         future: Future = Future()
-        self._jobs.put((future, function, args, kwargs))
+        self._jobs.put((future, function, args))
         return future
-
-    def shutdown(self) -> None:
-        """End the thread when it has done its work."""
-        self._jobs.put(None)
 
 
 def _work(jobs: queue.SimpleQueue) -> None:
-    while (job := jobs.get()) is not None:
-        future, function, args, kwargs = job
+    while True:
+        future, function, args = jobs.get()
         try:
-            future.set_result(function(*args, **kwargs))
+            future.set_result(function(*args))
         except BaseException as error:
             future.set_exception(error)
-        del job, future, function, args, kwargs  # waiting must not keep the last job alive
+        del future, function, args  # waiting must not keep the last job alive

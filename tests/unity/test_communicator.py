@@ -27,20 +27,32 @@ def listening(port):
 
 
 class Caller(threading.Thread):
-    """A player that sends ``messages`` and notes the answers."""
+    """A player that sends ``messages`` and notes the answers, until one fails."""
 
-    def __init__(self, port, messages):
+    def __init__(self, port, messages, pause=0.0, method=METHOD[1]):
         super().__init__()
-        self.port, self.messages, self.answers = port, messages, []
+        self.messages, self.answers, self.error = messages, [], None
+        self.port, self.pause, self.method = port, pause, method
         self.start()
 
     def run(self):
         with grpc.insecure_channel(f"localhost:{self.port}") as channel:
             call = channel.unary_unary(
-                "/{}/{}".format(*METHOD), UnityMessage.SerializeToString, UnityMessage.FromString
+                f"/{METHOD[0]}/{self.method}",
+                UnityMessage.SerializeToString,
+                UnityMessage.FromString,
             )
             for message in self.messages:
-                self.answers.append(call(message, wait_for_ready=True, timeout=20))
+                try:
+                    self.answers.append(call(message, wait_for_ready=True, timeout=20))
+                except grpc.RpcError as error:
+                    self.error = error
+                    return
+                time.sleep(self.pause)
+
+    def check(self):
+        if not self.is_alive():
+            raise PlayerDied("left")
 
 
 def named(name):
@@ -60,7 +72,7 @@ def test_handshake_commands_and_farewell(listening, port):
     assert listening.initialize(inputs, all_well).rl_initialization_output.name == "first"
     answer = listening.exchange(wrap(), all_well)
     assert answer.rl_initialization_output.name == "second"
-    listening.farewell()
+    listening.farewell(1.0)
     caller.join()
     assert caller.answers[0].unity_input.rl_initialization_input.seed == 9
     assert [answer.header.status for answer in caller.answers] == [200, 200, SHUTDOWN]
@@ -70,8 +82,33 @@ def test_a_player_that_says_good_bye(listening, port):
     caller = Caller(port, [wrap(), wrap(), wrap(SHUTDOWN)])
     listening.initialize(UnityInputProto(), all_well)
     assert listening.exchange(wrap(), all_well) is None
-    listening.farewell()
+    listening.farewell(1.0)
     caller.join()
+
+
+def test_a_player_that_is_busy_is_told_when_it_calls(listening, port):
+    caller = Caller(port, [wrap(), wrap(), wrap()], pause=0.3)
+    listening.initialize(UnityInputProto(), all_well)
+    listening._reply(wrap())
+    listening.farewell(2.0)
+    caller.join()
+    assert caller.answers[-1].header.status == SHUTDOWN
+
+
+def test_a_call_that_is_never_answered_does_not_hold_up_the_end(listening, port):
+    caller = Caller(port, [wrap()])
+    listening._receive(all_well)
+    listening.close()
+    caller.join()
+    assert caller.error.code() in (grpc.StatusCode.CANCELLED, grpc.StatusCode.UNAVAILABLE)
+
+
+def test_only_the_one_method_is_served(listening, port):
+    caller = Caller(port, [wrap()], method="Initialize")
+    with pytest.raises(PlayerDied):
+        listening._receive(caller.check)
+    caller.join()
+    assert caller.error.code() == grpc.StatusCode.UNIMPLEMENTED
 
 
 def test_nobody_is_waited_for_longer_than_agreed(port):
@@ -86,13 +123,8 @@ def test_nobody_is_waited_for_longer_than_agreed(port):
 def test_a_player_that_leaves_between_the_two_messages_is_noticed(listening, port):
     """mlagents-envs 0.28.0 waits here for ever."""
     caller = Caller(port, [wrap()])
-
-    def check():
-        if not caller.is_alive():
-            raise PlayerDied("left")
-
     with pytest.raises(PlayerDied):
-        listening.initialize(UnityInputProto(), check)
+        listening.initialize(UnityInputProto(), caller.check)
     caller.join()
 
 

@@ -1,29 +1,29 @@
 import subprocess
 import sys
-import threading
 
 import pytest
 
-from rllib_conspec.unity.threads import Worker
+from rllib_conspec.unity.threads import LastingThread
 
 
 def test_jobs_are_done_in_order_and_failures_are_passed_on():
-    worker, done = Worker("test-worker"), []
-    futures = [worker.submit(done.append, i) for i in range(5)]
-    assert worker.submit(lambda *, x: x, x=7).result(5) == 7
+    thread, done = LastingThread("test"), []
+    futures = [thread.submit(done.append, i) for i in range(5)]
+    assert thread.submit(max, 3, 7).result(5) == 7
     assert done == [0, 1, 2, 3, 4]
     assert all(future.done() for future in futures)
     with pytest.raises(ZeroDivisionError):
-        worker.submit(lambda: 1 / 0).result(5)
-    (thread,) = [t for t in threading.enumerate() if t.name == "test-worker"]
-    worker.shutdown()
-    thread.join(5)
-    assert not thread.is_alive()
+        thread.submit(lambda: 1 / 0).result(5)
 
 
-def test_a_program_ends_although_a_job_does_not():
-    code = "import time\nfrom rllib_conspec.unity.threads import Worker\n"
-    code += "Worker('x').submit(time.sleep, 600)\nprint('end')"
+def test_it_works_until_the_very_end_and_holds_nothing_up():
+    code = """
+import atexit, time
+from rllib_conspec.unity.threads import LastingThread
+thread = LastingThread("test")
+atexit.register(lambda: print(thread.submit(max, 3, 7).result(), flush=True))
+LastingThread("endless").submit(time.sleep, 600)
+"""
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
-    assert done.stdout == "end\n"
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    assert done.stdout == "7\n"
