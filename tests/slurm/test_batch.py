@@ -12,9 +12,10 @@ END = 40
 
 def test_a_train_job_is_requeued_and_finishes(idle_slurm):
     work = idle_slurm.base / "work"
-    flags = ["--config", json.dumps(TINY), "--stop", f"{{training_iteration: {END}}}"]
+    config = TINY | {"num_env_runners": 1}
+    flags = ["--config", json.dumps(config), "--stop", f"{{training_iteration: {END}}}"]
     flags += ["--checkpoint-freq", "1", "--storage-path", str(work / "results-batch")]
-    options = ["--parsable", "--nodes=2", "--cpus-per-task=2", "--mem=1500M"]
+    options = ["--parsable", "--nodes=2", "--cpus-per-task=1", "--mem=1500M"]
     script = [str(ROOT / "cluster" / "train.sbatch"), "-f", str(KEYS1), *flags]
     job_id = idle_slurm.login.run(
         "sbatch", *options, *script, cwd=work, env={"VENV": sys.prefix}
@@ -27,7 +28,7 @@ def test_a_train_job_is_requeued_and_finishes(idle_slurm):
             text = text[text.rfind(after) :] if after in text else ""
         return [int(number) for number in re.findall(r"  iteration (\d+)/", text)]
 
-    # One trial needs three CPUs and a node has two: both nodes take part.
+    # One trial needs two CPUs and a node has one: both nodes take part.
     wait_until(lambda: len(shown()) >= 3 or not idle_slurm.squeue(), "it trains", 240)
     assert shown(), log.read_text()
     # What Slurm sends two minutes before the time limit.

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from clusters import KEYS1, PYTHON, TINY, Cluster, Training
+from clusters import PYTHON, TINY, Cluster, Training
 from real_slurm import wait_until
 
+from rllib_conspec.cli import slurm as slurm_cli
+from rllib_conspec.cli.experiment import Experiment
 from rllib_conspec.report.found import load_learner
 from rllib_conspec.slurm import jobs
 from rllib_conspec.slurm.command_runner import BOOTSTRAP
@@ -65,16 +67,11 @@ def test_status_shows_the_head_with_its_gpu(cluster):
 
 
 def test_the_gpu_reaches_the_learner(cluster):
-    plan = cluster.slurm.login.run(
-        *(PYTHON, "-m", "rllib_conspec.cli.main", "train", "-f", KEYS1),
-        *("--slurm", cluster.file, "--print-only"),
-    ).stdout
-    (command,) = re.findall(r"rllib train .*", plan)
-    words = shlex.split(command)
-    config = words[words.index("--config") + 1]
-    assert json.loads(config)["num_gpus_per_learner"] == 1
+    head = slurm_cli.load_cluster(str(cluster.file))["available_node_types"]["learner"]
+    config = slurm_cli.cluster_settings([Experiment("keys1")], head["resources"]["GPU"])
+    assert config["num_gpus_per_learner"] == 1
     # A script of the user's, brought to the head and run there.
-    script = (HERE / "gpu_learner.py", shlex.quote(config))
+    script = (HERE / "gpu_learner.py", shlex.quote(json.dumps(config)))
     done = cluster.ray("submit", "--no-config-cache", cluster.file, *script)
     assert "PLACE n1 ['0'] 0" in done.stdout
 
@@ -138,9 +135,9 @@ def test_another_user_gets_nowhere_without_the_token(cluster):
 
 def test_a_second_cluster_lives_beside_the_first(cluster, second):
     second.up()
-    wait_until(
-        lambda: nodes_in(second.exec("ray status")) == {"learner": 1, "rollouts": 1}, "its worker"
-    )
+    n2 = second.slurm.nodes["n2"]
+    wait_until(lambda: n2.processes("/raylet/raylet"), "its worker has joined")
+    assert nodes_in(second.exec("ray status")) == {"learner": 1, "rollouts": 1}
     assert cluster.head.node == second.head.node == "n1"
     assert nodes_in(cluster.exec("ray status")) == {"learner": 1}
     assert cluster.directory.token.read_text() != second.directory.token.read_text()
@@ -210,17 +207,17 @@ def test_down_with_a_live_worker_leaves_nothing(cluster, training):
     training.wait_for(cluster.workers, "a worker job")
     assert training.interrupt() == 130
     assert "The run goes on." in training.output
+    hosts = cluster.slurm.nodes.values()
+    started = "\n".join(line for host in hosts for line in host.processes("start --block"))
+    private = re.findall(r"--temp-dir=(/tmp/ray-\w+)/", started)
     start = time.monotonic()
     cluster.down()
     print(f"\nray down: {time.monotonic() - start:.0f} s")
     assert cluster.slurm.squeue() == []
-    left = [
-        line
-        for host in cluster.slurm.nodes.values()
-        for program in RAY_PROGRAMS
-        for line in host.processes(program)
-    ]
-    assert left == []
+    for host in hosts:
+        assert [line for program in RAY_PROGRAMS for line in host.processes(program)] == []
+        assert not set(private) & set(host.run("bash", "-c", "echo /tmp/ray-*").stdout.split())
+    assert len(private) == 2
     assert not cluster.directory.token.exists()
 
 

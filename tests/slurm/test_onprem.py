@@ -1,6 +1,7 @@
 """cluster/onprem.yaml on two fake hosts with real SSH servers."""
 
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -66,16 +67,22 @@ def test_up_two_nodes_train_down(slurm, ray):
     ray("up")
     print(f"\nray up: {time.monotonic() - start:.0f} s")
     on_head = ". ~/.ray/conspec.env; "
-    wait_until(lambda: "/4.0 CPU" in ray("exec", on_head + "ray status"), "two nodes", 180, every=1)
+    n1, n2 = slurm.nodes.values()
+    wait_until(lambda: n2.processes("/raylet/raylet"), "Ray runs on the second host", 180)
     print(f"two nodes: {time.monotonic() - start:.0f} s")
-    for host in slurm.nodes.values():
+    cpus = os.cpu_count()  # each fake host has all of this machine's
+    both = f"/{2 * cpus}.0 CPU"
+    wait_until(lambda: both in ray("exec", on_head + "ray status"), "two nodes", every=1)
+    for host in (n1, n2):
         assert host.run("stat", "-c", "%a", "/root/.ray/conspec.token").stdout == "600\n"
     # Without the token the head does not even say how it is.
     status = (PYTHON, "-m", "ray.scripts.scripts", "status", "--address=10.77.0.11:6379")
-    refused = slurm.nodes["n1"].run(*status, env={"RAY_AUTH_MODE": "disabled"}, check=False)
+    refused = n1.run(*status, env={"RAY_AUTH_MODE": "disabled"}, check=False)
     assert refused.returncode != 0 and "uthenticat" in refused.stdout + refused.stderr
 
-    flags = ["--config", json.dumps(TINY), "--stop", "{training_iteration: 3}"]
+    # One more CPU than a host has: both take part.
+    config = TINY | {"num_env_runners": 1, "num_cpus_per_env_runner": cpus}
+    flags = ["--config", json.dumps(config), "--stop", "{training_iteration: 3}"]
     flags += ["--ray-address", "auto", "--storage-path", "results-onprem"]
     train = shlex.join(["rllib", "train", "-f", str(KEYS1), *flags])
     ray("exec", f"{on_head} cd {slurm.base}/work; {train}")
@@ -84,6 +91,5 @@ def test_up_two_nodes_train_down(slurm, ray):
 
     start = time.monotonic()
     ray("down")
-    nodes = slurm.nodes.values()
-    wait_until(lambda: not any(host.processes("raylet") for host in nodes), "no Ray is left", 90)
+    wait_until(lambda: not n1.processes("raylet") + n2.processes("raylet"), "no Ray is left")
     print(f"ray down, and the worker has noticed: {time.monotonic() - start:.0f} s")

@@ -1,4 +1,3 @@
-import json
 import socket
 
 import pytest
@@ -41,26 +40,3 @@ def test_flags_of_the_user_win(tmp_path, monkeypatch, memory):
     assert {"--head", "--port=7", "--min-worker-port=0", "--num-gpus=0"} <= set(words)
     assert ("--object-store-memory=629145600" in words) == bool(memory)
     node.close()
-
-
-START = """
-import json, os, sys
-from pathlib import Path
-from rllib_conspec.slurm.ray_node import RayNode, reachable
-node = RayNode("/tmp", {"RAY_OVERRIDE_RESOURCES": json.dumps({"CPU": 1})}, Path("/tmp/ray.log"))
-node.start_head(["--include-dashboard=false"], print)
-host, port = node.address.split(":")
-private = os.path.dirname(node.temp_dir)
-found = [host, reachable(host, int(port)), oct(os.stat(private).st_mode & 0o777), node.alive]
-node.close()
-print(json.dumps([*found, reachable(host, int(port)), os.path.exists(private), node.alive]))
-"""
-
-
-def test_ray_starts_answers_and_leaves_nothing(slurm):
-    import sys
-
-    n2 = slurm.nodes["n2"]
-    done = n2.run(sys.executable, "-c", START, env={"SLURMD_NODENAME": "n2"}, timeout=120)
-    assert json.loads(done.stdout) == ["10.77.0.12", True, "0o700", True, False, False, False]
-    assert n2.processes("raylet") == [] and n2.processes("gcs_server") == []
