@@ -45,7 +45,7 @@ def step_through_a_loss(env, before):
     return observations
 
 
-@pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSEGV, signal.SIGSTOP])
+@pytest.mark.parametrize("fault", [signal.SIGKILL, signal.SIGSTOP])
 def test_a_player_lost_in_mid_episode_costs_its_episodes_and_nothing_else(player, fault):
     timeout = 3.0 if fault == signal.SIGSTOP else 20.0
     with vector(player("keys"), timeout=timeout) as env:
@@ -129,8 +129,7 @@ def test_what_the_user_must_put_right_is_said_at_once(player, tmp_path):
     assert time.monotonic() - begin < 30  # no start is repeated, none is waited for
 
 
-@pytest.mark.parametrize("state", ["running", "stopped"])
-def test_the_player_of_a_killed_trainer_is_gone_within_seconds(player, state):
+def test_the_player_of_a_killed_trainer_is_gone_within_seconds(player):
     code = f"""
 import time
 from rllib_conspec.unity.vector import UnityVectorEnv
@@ -141,8 +140,7 @@ time.sleep(60)
 """
     trainer = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     pid, port = map(int, trainer.stdout.readline().split())
-    if state == "stopped":
-        os.kill(pid, signal.SIGSTOP)
+    os.kill(pid, signal.SIGSTOP)  # it cannot even see that the connection is lost
     trainer.kill()
     trainer.wait()
     trainer.stdout.close()
