@@ -208,16 +208,12 @@ def test_down_with_a_live_worker_leaves_nothing(cluster, training):
     assert training.interrupt() == 130
     assert "The run goes on." in training.output
     hosts = cluster.slurm.nodes.values()
-    started = "\n".join(line for host in hosts for line in host.processes("start --block"))
-    private = re.findall(r"--temp-dir=(/tmp/ray-\w+)/", started)
     start = time.monotonic()
     cluster.down()
     print(f"\nray down: {time.monotonic() - start:.0f} s")
     assert cluster.slurm.squeue() == []
     for host in hosts:
         assert [line for program in RAY_PROGRAMS for line in host.processes(program)] == []
-        assert not set(private) & set(host.run("bash", "-c", "echo /tmp/ray-*").stdout.split())
-    assert len(private) == 2
     assert not cluster.directory.token.exists()
 
 
