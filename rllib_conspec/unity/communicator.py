@@ -31,6 +31,10 @@ OPTIONS = (
     (b"grpc.so_reuseport", 0),
     (b"grpc.max_receive_message_length", -1),
     (b"grpc.max_send_message_length", -1),
+    # A message of some hundred kilobytes in few pieces, without measuring the line at every one.
+    (b"grpc.http2.bdp_probe", 0),
+    (b"grpc.http2.lookahead_bytes", 4 << 20),
+    (b"grpc.http2.max_frame_size", 1 << 20),
 )
 PATH = "/{}/{}".format(*METHOD).encode()
 NO_FLAGS = 0

@@ -53,8 +53,11 @@ class Games:
         self._returns = np.where(begins, 0.0, self._returns + rewards)
         rows = zip(rewards.tolist(), terminated.tolist(), truncated.tolist(), strict=True)
         for i, (reward, terminates, truncates) in enumerate(rows):
-            ends = {"done": terminates or truncates, "max_step_reached": truncates > terminates}
-            self._add(agents, observations, i, reward=reward, **ends)
+            agent = self._add(agents, observations, i)
+            agent.reward = reward
+            if terminates or truncates:
+                agent.done = True
+                agent.max_step_reached = not terminates
         self._sum_up(infos)
         self._waiting = np.flatnonzero(~self._over).tolist()
         if at_once and self._over.any():
@@ -75,9 +78,11 @@ class Games:
         for i in who:
             self._ids[i] = next(self._new_ids)
 
-    def _add(self, agents: Any, observations: Any, index: int, **fields: Any) -> None:
-        agent = agents.add(id=self._ids[index], **fields)
+    def _add(self, agents: Any, observations: Any, index: int) -> Any:
+        agent = agents.add()
+        agent.id = self._ids[index]
         self._writer.write(agent.observations, observations, index)
+        return agent
 
     def _sum_up(self, infos: Mapping[str, Any]) -> None:
         self.events = {}

@@ -99,4 +99,6 @@ class PlayerOptions:
             others = variables.get("PYTHONPATH")
             variables["PYTHONPATH"] = os.pathsep.join([root, others] if others else [root])
             variables["OMP_NUM_THREADS"] = "1"
+            # Memory for messages is kept, not given back to the system after every one.
+            variables["MALLOC_MMAP_THRESHOLD_"] = variables["MALLOC_TRIM_THRESHOLD_"] = "16777216"
         return variables

@@ -7,7 +7,7 @@ the player uses; everything else stays float32. One sensor gives a Box, several 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -28,10 +28,10 @@ class Sensor:
         self._size = math.prod(self.shape)
         self._channels_first = self.visual and _channels_first(self.shape, properties)
         if self.visual:
-            seen = self._to_picture(np.empty(self.shape, np.uint8)).shape
-            self.space = spaces.Box(0, 255, seen, np.uint8)
+            self._seen = self._to_picture(np.empty(self.shape, np.uint8)).shape
+            self.space = spaces.Box(0, 255, self._seen, np.uint8)
             self._scaled = np.empty(self.shape, np.float32)
-            self._files = PngFiles(seen)
+            self._files = PngFiles(self._seen)
         else:
             self.space = spaces.Box(-np.inf, np.inf, self.shape, np.float32)
 
@@ -64,13 +64,13 @@ class Sensor:
             picture = self._files.read(observation.compressed_data)
         except Exception as error:
             raise PlayerTalksNonsense(f"sent a broken picture in {self.name!r}: {error}") from error
-        mapping = list(observation.compressed_channel_mapping)
-        if mapping or picture.shape[2] != self.space.shape[2]:
-            picture = _merge(picture, mapping, self.space.shape[2])
-        if picture.shape != self.space.shape:
+        mapping = observation.compressed_channel_mapping
+        if mapping or picture.shape[2] != self._seen[2]:
+            picture = _merge(picture, list(mapping), self._seen[2])
+        if picture.shape != self._seen:
             raise PlayerTalksNonsense(
                 f"sent a picture of shape {picture.shape} for {self.name!r}, "
-                f"announced as {self.space.shape}"
+                f"announced as {self._seen}"
             )
         return picture
 
@@ -111,14 +111,15 @@ class Sensors:
             Sensor(name, spec.shape, [int(p) for p in spec.dimension_property])
             for name, spec in zip(names, specs, strict=True)
         ]
-        if len(self._sensors) == 1:
+        self._several = len(self._sensors) > 1
+        if not self._several:
             self.space: spaces.Space = self._sensors[0].space
         else:
             self.space = spaces.Dict({s.name: s.space for s in self._sensors})
 
     def empty(self, count: int) -> Any:
         """Room for the observations of ``count`` agents."""
-        if isinstance(self.space, spaces.Box):
+        if not self._several:
             return np.empty((count, *self.space.shape), self.space.dtype)
         return {name: np.empty((count, *s.shape), s.dtype) for name, s in self.space.items()}
 
@@ -129,5 +130,5 @@ class Sensors:
                 f"sent {len(observations)} observations instead of {len(self._sensors)}"
             )
         for sensor, observation in zip(self._sensors, observations, strict=True):
-            rows = out[sensor.name] if isinstance(out, Mapping) else out
+            rows = out[sensor.name] if self._several else out
             sensor.read(observation, rows[index])
