@@ -10,11 +10,14 @@ import ray
 import torch
 from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
 from ray.rllib.core import DEFAULT_MODULE_ID
+from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.utils.annotations import override
+from torch import Tensor
 
 from rllib_conspec.algorithm.seeding import derived_seed, seed_everything
 from rllib_conspec.algorithm.threads import cores_for
+from rllib_conspec.networks.colours import shift_colours
 
 COMPONENT_REWARD_MODEL = "reward_model"
 
@@ -89,6 +92,17 @@ class EpisodePPOLearner(RewardModelLearner, PPOTorchLearner):
     """PPO with the paper's Adam epsilon, and a reward model if the configuration has one."""
 
     @override(PPOTorchLearner)
+    def compute_loss_for_module(self, *, module_id, config, batch, fwd_out) -> Tensor:
+        loss = super().compute_loss_for_module(
+            module_id=module_id, config=config, batch=batch, fwd_out=fwd_out
+        )
+        if not config.colour_coeff:
+            return loss
+        change = colour_loss(self.module[module_id].unwrapped(), batch, fwd_out)
+        self.metrics.log_value((module_id, "colour_loss"), change, window=1)
+        return loss + config.colour_coeff * change
+
+    @override(PPOTorchLearner)
     def configure_optimizers_for_module(self, module_id: str, config=None) -> None:
         parameters = self.get_parameters(self._module[module_id])
         self.register_optimizer(
@@ -97,6 +111,23 @@ class EpisodePPOLearner(RewardModelLearner, PPOTorchLearner):
             params=parameters,
             lr_or_lr_schedule=config.lr,
         )
+
+
+def colour_loss(module: Any, batch: dict[str, Any], fwd_out: dict[str, Any]) -> Tensor:
+    """How far policy and value change when the pictures are seen in other colours.
+
+    The regulariser of DrAC (Raileanu et al., 2021): what the policy does on the pictures as they
+    are is the target, so that the RL gradient itself is not touched.
+    """
+    shifted = module.forward_train(batch | {Columns.OBS: shift_colours(batch[Columns.OBS])})
+    actions = module.get_train_action_dist_cls()
+    before = actions.from_logits(fwd_out[Columns.ACTION_DIST_INPUTS].detach())
+    after = actions.from_logits(shifted[Columns.ACTION_DIST_INPUTS])
+    value = module.compute_values(batch, fwd_out[Columns.EMBEDDINGS]).detach()
+    shifted_value = module.compute_values(batch, shifted[Columns.EMBEDDINGS])
+    change = before.kl(after) + 0.5 * (value - shifted_value) ** 2
+    mask = batch.get(Columns.LOSS_MASK)
+    return change.mean() if mask is None else change[mask].mean()
 
 
 @cache

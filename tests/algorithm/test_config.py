@@ -5,7 +5,7 @@ import pickle
 import pytest
 from ray.rllib.algorithms.ppo import PPO, PPOConfig
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
-from tiny import KEYS, Clock, keys_config, plain_config
+from tiny import KEYS, Clock, clock_config, keys_config, plain_config
 
 from rllib_conspec import ConSpecConfig, WholeEpisodePPOConfig
 from rllib_conspec.algorithm.env_runner import EpisodeRunner
@@ -265,6 +265,16 @@ def test_copies_are_equal_and_apart(make, through):
     twin.validate()
 
 
+@pytest.mark.parametrize("weight", [-0.1, "a", True, float("nan"), None])
+def test_colour_coeff_must_be_a_weight(weight):
+    refused("colour_coeff", lambda: plain_config().training(colour_coeff=weight).validate())
+
+
+def test_colour_coeff_is_for_pictures():
+    config = clock_config(WholeEpisodePPOConfig).training(colour_coeff=0.1)
+    refused("colour_coeff", config.validate)
+
+
 def test_defaults_are_the_papers():
     config = ConSpecConfig()
     assert isinstance(config, PPOConfig)
@@ -281,6 +291,7 @@ def test_defaults_are_the_papers():
         "num_epochs": 4,
         "grad_clip": 0.5,
         "use_kl_loss": False,
+        "colour_coeff": 0,
         "episodes_per_batch": 16,
         "episodes_per_minibatch": 4,
         "batch_mode": "complete_episodes",

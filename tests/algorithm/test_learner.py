@@ -8,10 +8,11 @@ import ray
 import torch
 from ray.rllib.core import COMPONENT_RL_MODULE
 from ray.rllib.core.columns import Columns
-from tiny import clock_config, keys_config, plain_config, reward_learner
+from tiny import MODEL, clock_config, keys_config, plain_config, reward_learner
 
 from rllib_conspec import WholeEpisodePPOConfig
-from rllib_conspec.algorithm.learner import COMPONENT_REWARD_MODEL, _fetch
+from rllib_conspec.algorithm.learner import COMPONENT_REWARD_MODEL, _fetch, colour_loss
+from rllib_conspec.networks.colours import shift_colours
 from rllib_conspec.retrospection.memory import StoredEpisode
 
 
@@ -98,6 +99,47 @@ def test_optimizer_has_the_papers_epsilon(built):
     assert isinstance(optimizer, torch.optim.Adam)
     assert optimizer.param_groups[0]["eps"] == 0.25
     assert optimizer.param_groups[0]["lr"] == 0.125
+
+
+@pytest.mark.parametrize("gru_dim", [0, 8])
+def test_colour_loss_is_drac(built, gru_dim):
+    """KL to the policy on the pictures as they are and half the squared change of the value, by
+    hand; the plain side gets no gradient, and padding does not count.
+    """
+    config = plain_config().rl_module(model_config=MODEL | {"gru_dim": gru_dim})
+    learner = built(config).learner_group._learner
+    module = learner.module["default_policy"].unwrapped()
+    shape = (6, 4) if gru_dim else (6,)
+    torch.manual_seed(0)
+    frames = torch.randint(0, 256, (*shape, 5, 5, 3), dtype=torch.uint8)
+    mask = torch.rand(shape) < 0.6
+    batch = {Columns.OBS: frames, Columns.LOSS_MASK: mask}
+    if gru_dim:
+        batch[Columns.STATE_IN] = {"h": torch.zeros(6, gru_dim)}
+    fwd_out = module.forward_train(batch)
+    torch.manual_seed(7)
+    loss = colour_loss(module, batch, fwd_out)
+    torch.manual_seed(7)
+    other = module.forward_train(batch | {Columns.OBS: shift_colours(frames)})
+    terms = []
+    for where in mask.nonzero().tolist():
+        p = fwd_out[Columns.ACTION_DIST_INPUTS][tuple(where)].softmax(-1)
+        q = other[Columns.ACTION_DIST_INPUTS][tuple(where)].softmax(-1)
+        v = module.value(fwd_out[Columns.EMBEDDINGS][tuple(where)])
+        w = module.value(other[Columns.EMBEDDINGS][tuple(where)])
+        terms.append(sum(a * torch.log(a / b) for a, b in zip(p, q, strict=True)))
+        terms[-1] = terms[-1] + (v - w).squeeze() ** 2 / 2
+    torch.testing.assert_close(loss, torch.stack(terms).mean())
+    assert loss > 0
+    for out in (fwd_out[Columns.ACTION_DIST_INPUTS], fwd_out[Columns.EMBEDDINGS]):
+        (gradient,) = torch.autograd.grad(loss, [out], retain_graph=True, allow_unused=True)
+        assert gradient is None
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.5])
+def test_colour_loss_is_paid_only_when_asked_for(built, weight):
+    learned = built(plain_config().training(colour_coeff=weight)).train()["learners"]
+    assert ("colour_loss" in learned["default_policy"]) == (weight > 0)
 
 
 def test_reward_model_sits_on_the_learners_device(built):
