@@ -1,6 +1,8 @@
-"""Unity builds that cannot be used are answered in one line, before anything starts."""
+"""Training with players, by command: builds that cannot be used, and what is left behind."""
 
+import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,20 @@ tree:
     env_config: {{file_name: "{file}", timeout: 20}}
     model_config: {{encoder: conv, encoder_dim: 8, gru_dim: 0}}
     max_episode_steps: 65
+"""
+RUNNING = """\
+tree:
+  run: ConSpec
+  env: rllib_conspec:Unity-v0
+  stop: {{training_iteration: {iterations}}}
+  config:
+    env_config: {{log_dir: "{logs}"}}
+    model_config: {{encoder: strided, encoder_dim: 8, gru_dim: 0}}
+    num_env_runners: 2
+    num_envs_per_env_runner: 2
+    episodes_per_batch: 4
+    num_epochs: 1
+    conspec: {{encoder: strided, encoder_dim: 8}}
 """
 
 
@@ -50,3 +66,40 @@ def test_a_misspelt_option_of_the_player(rllib, tmp_path):
     result = rllib("train", "-f", "tree.yaml")
     assert result.exit_code == 2
     assert 'Did you mean "timeout"?' in result.stderr
+
+
+def players(logs):
+    """Processes of the players that write into this directory."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_text().split("\0")
+        except OSError:
+            continue  # it has just ended
+        if "--mlagents-port" in words and any(word.startswith(str(logs)) for word in words):
+            found.add(int(process.name))
+    return found
+
+
+def test_ctrl_c_resume_and_kill_leave_no_player(command, tmp_path):
+    logs = tmp_path / "logs"
+    (tmp_path / "tree.yaml").write_text(RUNNING.format(iterations=1000, logs=logs))
+    first = command("train", "-f", "tree.yaml")
+    first.wait_for("iteration 1/1000")
+    assert len(players(logs)) == 2
+    first.process.send_signal(signal.SIGINT)
+    code, output = first.finish()
+    assert code == 130
+    assert "Resume with: rllib train -f tree.yaml --resume" in output
+    assert not players(logs)
+
+    second = command("train", "-f", "tree.yaml", "--resume")
+    second.wait_for("Resuming")
+    second.wait_for("iteration ")
+    assert "iteration 1/" not in second.output
+    assert len(players(logs)) == 2
+    second.process.kill()
+    killed = time.monotonic()
+    while players(logs):
+        assert time.monotonic() - killed < 5, "a player outlives its driver"
+        time.sleep(0.05)
