@@ -56,7 +56,8 @@ def main() -> None:
     out = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)  # may hold passwords
     with os.fdopen(out, "w") as file:
         file.write("[global]\n" + "".join(f"{key} = {value}\n" for key, value in values.items()))
-    print("\n".join(local_paths(values)))
+    for path in local_paths(values):
+        print(path)
 
 
 if __name__ == "__main__":

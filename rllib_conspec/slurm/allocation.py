@@ -22,8 +22,9 @@ class Notice(enum.Enum):
 
 
 # How long saving may take. A preempted job is ended by Slurm when its grace time is over; the
-# others are killed two minutes after the warning, and KillWait (30 s by default) after the end.
-SECONDS_TO_SAVE = {Notice.PREEMPTED: 600.0, Notice.TIME_LIMIT: 90.0, Notice.ENDING: 20.0}
+# others are killed two minutes after the warning, and KillWait (30 s by default) after the end,
+# in which Ray has to be ended and its directory removed, too.
+SECONDS_TO_SAVE = {Notice.PREEMPTED: 600.0, Notice.TIME_LIMIT: 90.0, Notice.ENDING: 10.0}
 # The step that stands by is started again if it ended for another reason, but not all the time.
 SENTINEL_SECONDS = 60.0
 

@@ -23,6 +23,8 @@ from rllib_conspec.slurm.runs import Run, Status
 from rllib_conspec.slurm.supervise import Supervisor, say
 
 LEAVE_SECONDS = 10
+# All train jobs of a user: what one of them had to leave on a node, the next one there removes.
+CLUSTER = "train.sbatch"
 
 
 def run_in_job(describe: Callable[[], Run]) -> int:
@@ -34,13 +36,14 @@ def run_in_job(describe: Callable[[], Run]) -> int:
         directory = ClusterDirectory(f"job-{job.id}")
         run_directory = directory.runs / "run"
         if job.restarts == 0 or not (run_directory / "run.json").exists():
+            run = describe()
             directory.remove()
             directory.create()
-            directory.new_token()
-            describe().save(run_directory)
+            run.save(run_directory)
+        directory.new_token()
         variables = authentication(directory.token)
-        temp_dir = tempfile.gettempdir()
-        ray = RayNode(temp_dir, variables | node_environment(is_head=True), directory.log("ray"))
+        environment = variables | node_environment(is_head=True)
+        ray = RayNode(tempfile.gettempdir(), CLUSTER, environment, directory.log("ray"))
         workers = None
         try:
             ray.start_head(["--include-dashboard=false"], say)
@@ -57,6 +60,7 @@ def run_in_job(describe: Callable[[], Run]) -> int:
             ray.close()
             if workers is not None:
                 stop_workers(workers)
+            directory.forget()
         if requeue:
             say("back into the queue")
             job.requeue()
@@ -109,7 +113,7 @@ def worker(address: str, directory_path: str) -> None:
     directory = ClusterDirectory.at(directory_path)
     name = os.environ["SLURMD_NODENAME"]
     environment = authentication(directory.token) | node_environment(is_head=False)
-    serve(RayNode(tempfile.gettempdir(), environment, directory.log(name)), address)
+    serve(RayNode(tempfile.gettempdir(), CLUSTER, environment, directory.log(name)), address)
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ def start_ray(
         "RAY_CLOUD_INSTANCE_ID": job.id,
         "RAY_NODE_TYPE_NAME": jobs.find(cluster)[job.id].tags[jobs.NODE_TYPE],
     }
-    ray = RayNode(temp_dir, environment, directory.log(job.id))
+    ray = RayNode(temp_dir, cluster, environment, directory.log(job.id))
     try:
         ray.start_head(order["flags"], say)
     except StartFailed as error:

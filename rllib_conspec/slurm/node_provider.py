@@ -59,11 +59,11 @@ class SlurmNodeProvider(NodeProvider):
             return self._jobs
 
     def non_terminated_nodes(self, tag_filters: dict[str, str]) -> list[str]:
-        return [
-            job.id
-            for job in self.jobs(fresh=True).values()
-            if job.alive and _fits(job, tag_filters)
-        ]
+        found = self.jobs(fresh=True)
+        if self._own_head is not None and self._own_head not in found:
+            # It ended before `ray up` saw it, which would look for it for a minute and not say why.
+            raise click.ClickException(self.describe_end(self._own_head))
+        return [job.id for job in found.values() if job.alive and _fits(job, tag_filters)]
 
     def nodes_for_teardown(self, tag_filters: dict[str, str]) -> list[str]:
         # `ray down` asks until nothing is left: a job that is ending still holds its node.
@@ -79,11 +79,12 @@ class SlurmNodeProvider(NodeProvider):
         if over and node_id == self._own_head:
             # `ray up` asks this while it waits, and then says no more than that the node is gone.
             cli_logger.error("{}", self.describe_end(node_id))
-            self._own_head = None
         return over
 
     def describe_end(self, node_id: str) -> str:
         """One line and the last ones of its log about a job that is over."""
+        if node_id == self._own_head:
+            self._own_head = None  # said once
         log = self.directory.log(node_id)
         try:
             lines = log.read_text(errors="replace").splitlines()[-LOG_LINES:]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from rllib_conspec.slurm.directory import write_private
+from rllib_conspec.slurm.session_directory import SessionDirectory
 
 ATTEMPTS = 3
 ANSWER_SECONDS = 120
@@ -34,6 +35,8 @@ DEFAULTS = {
 # Ray's object store takes this part of the memory of its job, not of the whole machine.
 STORE_SHARE = 0.3
 _TERMINATE_SECONDS = 10
+# Of each log of a Ray that died.
+KEPT_BYTES = 200_000
 
 
 class StartFailed(Exception):
@@ -80,13 +83,12 @@ def free_ports(count: int) -> list[int]:
 class RayNode:
     """A `ray start --block` process and its private temporary directory."""
 
-    def __init__(self, temp_dir: str, environment: Mapping[str, str], log: Path):
+    def __init__(self, temp_dir: str, cluster: str, environment: Mapping[str, str], log: Path):
         self.environment = {**DEFAULTS, **os.environ, **environment}
         self.environment.pop("RAY_ADDRESS", None)
-        # Ray opens its directory to everybody, so it lies in one that is closed. The names are
-        # short: the path of a socket may have 107 characters.
-        self._private = tempfile.mkdtemp(prefix="ray-", dir=temp_dir)
-        self.temp_dir = f"{self._private}/t"
+        # Ray opens its directory to everybody, so it lies in one that is closed.
+        self._session = SessionDirectory(temp_dir, cluster)
+        self.temp_dir = self._session.path / "t"
         self.address = ""
         self._log = log
         self._process: subprocess.Popen | None = None
@@ -108,6 +110,7 @@ class RayNode:
             except StartFailed as error:
                 self.stop()
                 if attempt == ATTEMPTS:
+                    self.keep_logs()
                     raise StartFailed(f"Ray did not start in {ATTEMPTS} tries: {error}") from None
                 say(f"try {attempt} of {ATTEMPTS} to start Ray failed: {error}")
                 time.sleep(attempt)
@@ -168,8 +171,16 @@ class RayNode:
         lines = [line.strip() for line in self._output().splitlines() if line.strip()]
         return " / ".join(lines[-2:]) or "it said nothing"
 
+    def keep_logs(self) -> None:
+        """Copy the ends of Ray's own logs to the shared file system: this node's copies go."""
+        kept = self._log.with_suffix(".ray")
+        for file in self.temp_dir.glob("session_2*/logs/*"):
+            if file.is_file():
+                kept.mkdir(mode=0o700, exist_ok=True)
+                write_private(kept / file.name, _end_of(file))
+
     def stop(self) -> None:
-        """End Ray on this node and remove its temporary directory."""
+        """End Ray on this node."""
         if self._process is not None and self.alive:
             self._process.terminate()  # `ray start --block` ends all that it started
             try:
@@ -179,8 +190,15 @@ class RayNode:
                 self._process.wait()
 
     def close(self) -> None:
+        """End Ray and remove its directory."""
         self.stop()
-        shutil.rmtree(self._private, ignore_errors=True)
+        self._session.remove()
+
+
+def _end_of(file: Path) -> str:
+    with file.open("rb") as stream:
+        stream.seek(max(0, file.stat().st_size - KEPT_BYTES))
+        return stream.read().decode(errors="replace")
 
 
 def reachable(host: str, port: int, timeout: float = 3) -> bool:

@@ -132,8 +132,9 @@ class Driver:
 
     def interrupt(self) -> None:
         """Ask it to save and stop, as Ctrl-C would."""
+        # Also if it has ended: Slurm signals a job's processes together, so it may have been first.
+        self._interrupted = True
         if self._process.poll() is None:
-            self._interrupted = True
             self._process.send_signal(signal.SIGINT)
 
     def kill(self) -> None:

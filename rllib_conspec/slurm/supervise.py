@@ -52,7 +52,8 @@ class Supervisor:
                 return notice
             if not self._ray.alive:
                 say(f"Ray has ended: {self._ray.last_words()}")
-                self._save(10)
+                self._ray.keep_logs()
+                self._save(0)
                 raise SystemExit(1)
             for directory in self.unfinished():
                 if directory not in self._drivers:
@@ -86,10 +87,12 @@ class Supervisor:
         for driver in drivers:
             driver.interrupt()
         end = time.monotonic() + seconds
-        # A second notice (Slurm's last signal before the kill) cuts a long saving short.
-        while any(driver.runs() for driver in drivers) and time.monotonic() < end:
-            if self._job.notice() is Notice.ENDING:
+        # Nothing can be saved without Ray: when a job is cancelled, Slurm ends it at once.
+        while any(driver.runs() for driver in drivers) and self._ray.alive:
+            if self._job.notice() is Notice.ENDING:  # cuts a long saving short
                 end = min(end, time.monotonic() + SECONDS_TO_SAVE[Notice.ENDING])
+            if time.monotonic() > end:
+                break
             time.sleep(0.1)
         for driver in drivers:
             driver.kill()

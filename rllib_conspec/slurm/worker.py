@@ -30,7 +30,7 @@ def main(cluster: str, directory_path: str, temp_dir: str) -> None:
     directory = ClusterDirectory.at(directory_path)
     job_id = os.environ["SLURM_JOB_ID"]
     environment = {**authentication(directory.token), "RAY_CLOUD_INSTANCE_ID": job_id}
-    serve(RayNode(temp_dir, environment, directory.log(job_id)), address)
+    serve(RayNode(temp_dir, cluster, environment, directory.log(job_id)), address)
 
 
 def serve(ray: RayNode, address: str) -> None:
@@ -41,6 +41,8 @@ def serve(ray: RayNode, address: str) -> None:
         ray.start_worker(address)
         watch(ray, address)
     finally:
+        for number in LEAVE:  # a second one must not keep it from cleaning up
+            signal.signal(number, signal.SIG_IGN)
         ray.close()
 
 
@@ -63,6 +65,7 @@ def watch(ray: RayNode, address: str) -> None:
             say(f"the head at {address} is gone")
             return
     say(f"Ray has ended: {ray.last_words()}")
+    ray.keep_logs()
 
 
 if __name__ == "__main__":

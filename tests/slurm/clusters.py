@@ -41,7 +41,7 @@ TINY = {
     },
     "num_gpus_per_learner": 0,  # the GPUs of the fake hosts compute nothing
 }
-UP_SECONDS = 300
+RAY_SECONDS = 600
 
 
 class Cluster:
@@ -61,9 +61,10 @@ class Cluster:
         config.update(settings)
         self.file = slurm.base / "work" / f"{name}.yaml"
         self.file.write_text(yaml.safe_dump(config))
+        self._up = ("up", "--yes", "--no-config-cache", self.file)
         self.directory = ClusterDirectory(name, slurm.home / ".rllib_conspec" / "slurm")
 
-    def ray(self, *words: str, check: bool = True, timeout: float = UP_SECONDS):
+    def ray(self, *words: str, check: bool = True, timeout: float = RAY_SECONDS):
         """`ray WORDS` on the login host."""
         command = (PYTHON, "-m", "ray.scripts.scripts", *words)
         done = self.slurm.login.run(*command, cwd=self.file.parent, check=False, timeout=timeout)
@@ -73,7 +74,13 @@ class Cluster:
         return done
 
     def up(self, check: bool = True):
-        return self.ray("up", "--yes", "--no-config-cache", self.file, check=check)
+        return self.ray(*self._up, check=check)
+
+    def start_up(self, output) -> subprocess.Popen:
+        """`ray up`, which goes on by itself and writes to `output`."""
+        command = (PYTHON, "-m", "ray.scripts.scripts", *self._up)
+        folder, error = self.file.parent, subprocess.STDOUT
+        return self.slurm.login.start(*command, cwd=folder, stdout=output, stderr=error)
 
     def down(self):
         return self.ray("down", "--yes", self.file)
@@ -121,37 +128,37 @@ class Training:
     def output(self) -> str:
         return self._log.read_text()
 
-    def iterations(self, after: str = "") -> list[int]:
-        """Numbers of the iterations shown, after the last line that contains `after`."""
+    def iterations(self, after: str = "", before: str = "") -> list[int]:
+        """Numbers of the iterations shown, after or before the last `after` or `before`."""
         shown = self.output
         if after:
             shown = shown[shown.rfind(after) :] if after in shown else ""
+        if before:
+            shown = shown[: shown.rfind(before)]
         return [int(number) for number in re.findall(r"  iteration (\d+)/", shown)]
 
-    def wait_for(self, condition, what: str, timeout: float = 120):
+    def wait_for(self, condition, what: str):
         def check():
             assert self.process.poll() is None, f"ended:\n{self.output}"
             return condition()
 
         try:
-            return wait_until(check, what, timeout, every=0.1)
+            return wait_until(check, what, every=0.1)
         except AssertionError as error:
             logs = self.cluster.logs()
             raise AssertionError(f"{error}\n{self.output}\n{logs[-6000:]}") from None
 
-    def wait_for_iterations(self, count: int, after: str = "", timeout: float = 120) -> float:
+    def wait_for_iterations(self, count: int, after: str = "") -> float:
         """Until so many more iterations were shown; the seconds that took."""
         start, before = time.monotonic(), len(self.iterations(after))
-        self.wait_for(
-            lambda: len(self.iterations(after)) >= before + count, f"{count} iterations", timeout
-        )
+        self.wait_for(lambda: len(self.iterations(after)) >= before + count, f"{count} iterations")
         return time.monotonic() - start
 
     def interrupt(self) -> int:
         """Ctrl-C; the exit code."""
         child = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
         os.kill(int(child), signal.SIGINT)  # not nsenter, which would hide the exit code
-        return self.process.wait(30)
+        return self.process.wait(RAY_SECONDS)
 
     def stop(self) -> None:
         if self.process.poll() is None:

@@ -90,7 +90,7 @@ class Host:
         return subprocess.Popen(command, env=environment, text=True, **options)
 
     def run(
-        self, *words: str | os.PathLike, env: dict | None = None, timeout: float = 180, **options
+        self, *words: str | os.PathLike, env: dict | None = None, timeout: float = 600, **options
     ) -> subprocess.CompletedProcess:
         """Run to the end; stdout and stderr are captured, and a failure shows them."""
         check = options.pop("check", True)

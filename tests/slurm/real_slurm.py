@@ -20,6 +20,8 @@ PROGRAMS = {"slurmctld": "slurm-wlm", "munged": "munge", "sshd": "openssh-server
 PATH = f"/usr/local/sbin:/usr/sbin:/sbin:{os.environ['PATH']}"
 NODES = ("n1", "n2")
 FREEZER = Path("/sys/fs/cgroup/freezer")
+# Far longer than anything takes on two busy cores: only what never happens takes as long.
+WAIT_SECONDS = 300
 
 # `cred_expire`: a requeued job waits this long before it starts again; Slurm's default is 120.
 # Two cores claim to be four on every node. GPUs are other names of /dev/null.
@@ -42,13 +44,13 @@ SelectTypeParameters=CR_Core
 GresTypes=gpu
 MpiDefault=none
 ReturnToService=2
-KillWait=15
+KillWait=30
 SchedulerParameters=sched_interval=2,bf_interval=2,sched_min_interval=100000
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 NodeName=n1 NodeAddr={n1} CPUs=4 RealMemory=8000 Gres=gpu:rtx8000:1
 NodeName=n2 NodeAddr={n2} CPUs=4 RealMemory=8000
-PartitionName=main Nodes=n1,n2 Default=YES PriorityTier=1 GraceTime=20 MaxTime=1-0
+PartitionName=main Nodes=n1,n2 Default=YES PriorityTier=1 GraceTime=60 MaxTime=1-0
 PartitionName=urgent Nodes=n1,n2 PriorityTier=10
 """
 CGROUP_CONF = "CgroupPlugin=cgroup/v1\nCgroupAutomount=no\n"
@@ -60,20 +62,24 @@ def missing() -> str | None:
     reason = hosts.missing()
     if reason:
         return reason
-    absent = [package for program, package in PROGRAMS.items() if not _which(program)]
+    absent = _absent()
     if not absent:
         return None
     if not _which("apt-get"):
         return f"needs {', '.join(absent)}, and there is no apt-get"
     quiet = {"env": {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, "capture_output": True}
-    install = ["apt-get", "install", "-y", "--no-install-recommends", *absent]
-    # Without root's own services: the packages must not start daemons of theirs.
-    install += ["-o", "DPkg::Options::=--force-confold"]
+    # The configuration of a machine that has some of it already stays as it is.
+    keep = ["-o", "DPkg::Options::=--force-confold"]
+    install = ["apt-get", "install", "-y", "--no-install-recommends", *keep, *absent]
     for command in (["apt-get", "update"], install):
-        done = subprocess.run(command, check=False, **quiet)
-    if done.returncode != 0:
-        return f"cannot install {', '.join(absent)}"
-    return None
+        subprocess.run(command, check=False, **quiet)
+    absent = _absent()
+    return f"apt-get could not install {', '.join(absent)}" if absent else None
+
+
+def _absent() -> list[str]:
+    """The packages of the programs that are not there."""
+    return [package for program, package in PROGRAMS.items() if not _which(program)]
 
 
 def _which(program: str) -> str | None:
@@ -148,9 +154,9 @@ class RealSlurm:
         done = self.login.run("sinfo", "-h", "-N", "-p", "main", "-o", "%N %T", check=False)
         return sorted(done.stdout.split("\n")) == ["", *(f"{name} idle" for name in NODES)]
 
-    def _until(self, condition, what: str, timeout: float = 120) -> None:
+    def _until(self, condition, what: str) -> None:
         try:
-            wait_until(condition, what, timeout)
+            wait_until(condition, what)
         except AssertionError as error:
             raise RuntimeError(f"{error}\n{self.logs()}") from None
 
@@ -198,7 +204,7 @@ MUNGE_FILES = {
 }
 
 
-def wait_until(condition, what: str, timeout: float = 120, every: float = 0.2):
+def wait_until(condition, what: str, timeout: float = WAIT_SECONDS, every: float = 0.2):
     """Wait for a true value and return it."""
     end = time.monotonic() + timeout
     while not (found := condition()):

@@ -29,14 +29,14 @@ def test_a_train_job_is_requeued_and_finishes(idle_slurm):
         return [int(number) for number in re.findall(r"  iteration (\d+)/", text)]
 
     # One trial needs two CPUs and a node has one: both nodes take part.
-    wait_until(lambda: len(shown()) >= 3 or not idle_slurm.squeue(), "it trains", 240)
+    wait_until(lambda: len(shown()) >= 3 or not idle_slurm.squeue(), "it trains")
     assert shown(), log.read_text()
     # What Slurm sends two minutes before the time limit.
     idle_slurm.login.run("scancel", "--signal=USR1", "--batch", job_id)
-    wait_until(lambda: "back into the queue" in log.read_text(), "it is requeued", 60)
+    wait_until(lambda: "back into the queue" in log.read_text(), "it is requeued")
     before = shown()[-1]
     assert before < END
-    wait_until(lambda: not idle_slurm.squeue(), "it has finished", 240)
+    wait_until(lambda: not idle_slurm.squeue(), "it has finished")
     text = log.read_text()
     assert "the time limit is near; saving" in text
     assert f"after iteration {before}," in text

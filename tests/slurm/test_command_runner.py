@@ -14,7 +14,7 @@ runner = provider.get_command_runner("", job_id, {}, "mine", None, False)
 @pytest.fixture
 def run(idle_slurm):
     """Python on the login host with a `runner` for a job on n2."""
-    job = "#!/bin/bash\n#SBATCH --job-name=ray-mine --nodelist=n2\nexec sleep 60\n"
+    job = "#!/bin/bash\n#SBATCH --job-name=ray-mine --nodelist=n2\nexec sleep 600\n"
     job_id = idle_slurm.submit(job)
     wait_until(lambda: idle_slurm.squeue("-t", "R"), "the job runs")
     return lambda code: idle_slurm.python(RUNNER + code, job_id=job_id).splitlines()

@@ -1,9 +1,11 @@
 """A head that cannot start Ray ends; it does not try for ever, and `ray up` says why."""
 
+import re
 import time
+from pathlib import Path
 
 from clusters import Cluster
-from real_slurm import wait_until
+from real_slurm import WAIT_SECONDS, wait_until
 
 
 def test_a_job_that_ends_before_it_begins_shows_its_log(idle_slurm):
@@ -11,7 +13,7 @@ def test_a_job_that_ends_before_it_begins_shows_its_log(idle_slurm):
     done = cluster.up(check=False)
     assert done.returncode != 0
     assert "/no/such/venv/bin/activate: No such file or directory" in done.stdout + done.stderr
-    assert idle_slurm.squeue() == []
+    wait_until(lambda: not idle_slurm.squeue(), "the job is gone")
 
 
 def test_a_start_that_fails_ends_after_three_tries_with_its_reason(idle_slurm):
@@ -20,14 +22,18 @@ def test_a_start_that_fails_ends_after_three_tries_with_its_reason(idle_slurm):
         idle_slurm, "broken", {"nodelist": "n1"}, {}, head_start_ray_commands=[broken]
     )
     # The head has to wait for its node first, and says so.
-    idle_slurm.submit("#!/bin/bash\nexec sleep 4\n", "--nodelist=n1", "--exclusive", "--time=1")
+    other = idle_slurm.submit("#!/bin/bash\nexec sleep 600\n", "--nodelist=n1", "--exclusive")
     wait_until(lambda: idle_slurm.squeue("-t", "R"), "n1 is taken")
-    start = time.monotonic()
-    done = cluster.up(check=False)
-    print(f"\nray up gave up after {time.monotonic() - start:.0f} s")
-    output = done.stdout + done.stderr
-    assert done.returncode != 0 and "Traceback" not in output, output
-    assert "is PENDING: " in output and "1 of 1 waiting in main" in output
+    with (idle_slurm.base / "work" / "broken.out").open("w+") as stream:
+        up = cluster.start_up(stream)
+        waits = r"Job \d+ is PENDING: Resources, 1 of 1 waiting in main"
+        wait_until(lambda: re.search(waits, Path(stream.name).read_text()), "it says so")
+        idle_slurm.login.run("scancel", other)
+        start = time.monotonic()
+        assert up.wait(WAIT_SECONDS) != 0
+        output = stream.read()
+    print(f"\nray up gave up {time.monotonic() - start:.0f} s after its node was free")
+    assert "Traceback" not in output, output
     assert "The head job could not start Ray." in output, output
     assert "try 1 of 3 to start Ray failed: " in output
     assert "Ray did not start in 3 tries: " in output

@@ -45,11 +45,11 @@ def test_without_slurm_the_message_says_so(monkeypatch):
 
 
 def test_submitted_found_tagged_cancelled(idle_slurm):
-    script = "#!/bin/bash\n#SBATCH --job-name=ray-mine --nodelist=n1 -o /dev/null\nexec sleep 60\n"
+    script = "#!/bin/bash\n#SBATCH --job-name=ray-mine --nodelist=n1 -o /dev/null\nexec sleep 600\n"
     job_id = idle_slurm.python(CALL + "print(jobs.submit(script))", script=script).strip()
     # Another cluster of the same user, and a job that has nothing to do with Ray.
-    idle_slurm.submit("#!/bin/bash\nexec sleep 60\n", "--job-name=ray-mine2")
-    idle_slurm.submit("#!/bin/bash\nexec sleep 60\n", "--job-name=mine")
+    idle_slurm.submit("#!/bin/bash\nexec sleep 600\n", "--job-name=ray-mine2")
+    idle_slurm.submit("#!/bin/bash\nexec sleep 600\n", "--job-name=mine")
     wait_until(lambda: "RUNNING" in str(idle_slurm.squeue("-j", job_id)), "the job runs")
     code = f"""
 jobs.update_tags("{job_id}", {{"a": "b"}})
@@ -74,9 +74,15 @@ except jobs.SlurmError as error:
 
 def test_the_place_in_the_queue(idle_slurm):
     for _ in range(2):
-        idle_slurm.submit("#!/bin/bash\nexec sleep 60\n", "--nodes=2", "--exclusive", "--time=5")
+        idle_slurm.submit("#!/bin/bash\nexec sleep 600\n", "--nodes=2", "--exclusive", "--time=5")
     waiting = idle_slurm.submit("#!/bin/bash\n", "--exclusive", "--job-name=ray-mine")
-    wait_until(lambda: len(idle_slurm.squeue("-t", "PD")) == 2, "two jobs wait")
+    reasons = ("-t", "PD", "--sort=i")
+    wait_until(
+        lambda: (
+            "None" not in (found := idle_slurm.squeue(*reasons, format="%r")) and len(found) == 2
+        ),
+        "two jobs wait, and Slurm knows why",
+    )
     code = 'print(jobs.place_in_queue(jobs.find("mine")[job_id]))'
     place = idle_slurm.python(CALL + code, job_id=waiting)
     assert place.startswith(
@@ -85,7 +91,7 @@ def test_the_place_in_the_queue(idle_slurm):
 
 
 def test_show_reads_the_fields_of_a_job(idle_slurm):
-    job_id = idle_slurm.submit("#!/bin/bash\nexec sleep 60\n", "--requeue")
+    job_id = idle_slurm.submit("#!/bin/bash\nexec sleep 600\n", "--requeue")
     code = "import json; fields = jobs.show(job_id); print(json.dumps(fields))"
     fields = json.loads(idle_slurm.python(CALL + code, job_id=job_id))
     assert fields["JobId"] == job_id and fields["Requeue"] == "1"

@@ -9,7 +9,7 @@ from rllib_conspec.slurm import jobs
 from rllib_conspec.slurm.node_provider import SlurmNodeProvider
 provider = SlurmNodeProvider({}, name)
 """
-SCRIPT = "#!/bin/bash\n#SBATCH --job-name=ray-{name} --comment={comment}\nexec sleep 60\n"
+SCRIPT = "#!/bin/bash\n#SBATCH --job-name=ray-{name} --comment={comment}\nexec sleep 600\n"
 
 
 @pytest.mark.parametrize(
@@ -71,9 +71,11 @@ print("done")
 
 
 def test_down_waits_for_jobs_that_are_still_ending(idle_slurm):
-    stubborn = "trap '' TERM\nfor i in {1..50}; do sleep 0.1; done\n"
+    end = idle_slurm.base / "work" / "end"
+    stubborn = f"trap '' TERM\nuntil [ -e {end} ]; do sleep 0.1; done\n"
     job_id = idle_slurm.submit(f"#!/bin/bash\n{stubborn}", "--job-name=ray-mine")
     wait_until(lambda: idle_slurm.squeue("-t", "R"), "the job runs")
     idle_slurm.login.run("scancel", job_id)
     code = "print(provider.non_terminated_nodes({}), provider.nodes_for_teardown({}))"
     assert idle_slurm.python(PROVIDER + code, name="mine") == f"[] ['{job_id}']\n"
+    end.touch()

@@ -55,7 +55,7 @@ def ray(slurm, ssh_key):
     def call(command, *words):
         flags = ["--yes"] if command in ("up", "down") else []
         program = (PYTHON, "-m", "ray.scripts.scripts")
-        return slurm.login.run(*program, command, *flags, file, *words, timeout=240).stdout
+        return slurm.login.run(*program, command, *flags, file, *words).stdout
 
     yield call
     for host in slurm.nodes.values():  # only what runs on this fake host
@@ -68,7 +68,7 @@ def test_up_two_nodes_train_down(slurm, ray):
     print(f"\nray up: {time.monotonic() - start:.0f} s")
     on_head = ". ~/.ray/conspec.env; "
     n1, n2 = slurm.nodes.values()
-    wait_until(lambda: n2.processes("/raylet/raylet"), "Ray runs on the second host", 180)
+    wait_until(lambda: n2.processes("/raylet/raylet"), "Ray runs on the second host")
     print(f"two nodes: {time.monotonic() - start:.0f} s")
     cpus = os.cpu_count()  # each fake host has all of this machine's
     both = f"/{2 * cpus}.0 CPU"

@@ -29,7 +29,7 @@ def test_flags_of_the_user_win(tmp_path, monkeypatch, memory):
     monkeypatch.setattr(ray_node.sys, "executable", "/bin/echo")
     if memory:
         monkeypatch.setenv("SLURM_MEM_PER_NODE", memory)
-    node = ray_node.RayNode(str(tmp_path), {}, tmp_path / "log")
+    node = ray_node.RayNode(str(tmp_path), "mine", {}, tmp_path / "log")
     node._start(
         ["--head", "--dashboard-host=0.0.0.0"], {"--dashboard-host": "127.0.0.1", "--port": 7}
     )

@@ -3,6 +3,7 @@ import sys
 import time
 
 import pytest
+from real_slurm import wait_until
 
 from rllib_conspec.slurm import runs
 from rllib_conspec.slurm.runs import Driver, Run, Status, resume_arguments
@@ -14,7 +15,7 @@ signal.signal(signal.SIGINT, lambda *_: sys.exit(130))
 print("called with", *sys.argv[1:], flush=True)
 if "quick" in sys.argv:
     sys.exit(int(sys.argv[-1]) if sys.argv[-1].isdigit() else 0)
-time.sleep(60)
+time.sleep(600)
 """
 
 
@@ -45,17 +46,13 @@ def started(tmp_path):
 def interrupted(driver):
     """Interrupt it once it runs; its status afterwards."""
     log, lines = driver.directory / "log", driver.lines_before
-    while not log.exists() or len(log.read_text().splitlines()) == lines:
-        time.sleep(0.05)
+    wait_until(lambda: log.exists() and len(log.read_text().splitlines()) > lines, "it runs")
     driver.interrupt()
     return ended(driver)
 
 
 def ended(driver):
-    end = time.monotonic() + 20
-    while driver.runs():
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    wait_until(lambda: not driver.runs(), "it has ended", every=0.05)
     return Status.of(driver.directory)
 
 

@@ -34,7 +34,7 @@ def save(*_):
     sys.exit(130)
 signal.signal(signal.SIGINT, save)
 print("runs", *sys.argv[1:], flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 
 
