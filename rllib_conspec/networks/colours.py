@@ -1,7 +1,7 @@
 """Pictures in other colours, for policies that should not mind them.
 
-Channels are swapped and inverted at random: what lies where, every edge and every difference within
-a channel stays as it was, and only the names of the colours change.
+Channels are swapped, and in each the values above some threshold are inverted: nothing, everything,
+or only what is bright (known as solarising). What lies where stays as it was.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ def shift_colours(frames: Tensor) -> Tensor:
     count, channels = frames.shape[0], frames.shape[-1]
     device = frames.device
     order = torch.rand(count, channels, device=device).argsort(-1)
-    inverted = torch.rand(count, channels, device=device) < 0.5
+    # A quarter of the channels each is inverted as a whole, or not at all.
+    threshold = torch.rand(count, channels, device=device) * 512 - 128
     ones = [1] * (frames.dim() - 2)
     swapped = frames.gather(-1, order.view(count, *ones, channels).expand(frames.shape))
-    return torch.where(inverted.view(count, *ones, channels), 255 - swapped, swapped)
+    threshold = threshold.to(torch.int16).view(count, *ones, channels)
+    return torch.where(swapped > threshold, 255 - swapped, swapped)
