@@ -133,7 +133,7 @@ class SlurmCommandRunner(CommandRunnerInterface):
         while True:
             job = self._provider.jobs(fresh=True).get(self._job_id)
             if job is None or not job.alive:
-                end = self._provider.describe_end(self._job_id)
+                end = self._provider.last_word(self._job_id)
                 raise NodeFailed(f"The head job could not start Ray. {end}", "ray start")
             if address := job.tags.get(jobs.ADDRESS):
                 cli_logger.print("Ray answers at {} (job {} on {})", address, job.id, job.node)

@@ -16,13 +16,12 @@ import time
 from typing import Any
 
 import click
-from ray.autoscaler._private.cli_logger import cli_logger
 from ray.autoscaler.node_launch_exception import NodeLaunchException
 from ray.autoscaler.node_provider import NodeProvider
 
 from rllib_conspec.errors import OptionError
 from rllib_conspec.slurm import jobs, options
-from rllib_conspec.slurm.command_runner import SlurmCommandRunner
+from rllib_conspec.slurm.command_runner import NodeFailed, SlurmCommandRunner
 from rllib_conspec.slurm.directory import ClusterDirectory
 from rllib_conspec.slurm.script import head_script, worker_script
 
@@ -62,7 +61,7 @@ class SlurmNodeProvider(NodeProvider):
         found = self.jobs(fresh=True)
         if self._own_head is not None and self._own_head not in found:
             # It ended before `ray up` saw it, which would look for it for a minute and not say why.
-            raise click.ClickException(self.describe_end(self._own_head))
+            raise click.ClickException(self.last_word(self._own_head))
         return [job.id for job in found.values() if job.alive and _fits(job, tag_filters)]
 
     def nodes_for_teardown(self, tag_filters: dict[str, str]) -> list[str]:
@@ -77,14 +76,17 @@ class SlurmNodeProvider(NodeProvider):
         job = self.jobs().get(node_id)
         over = job is None or not job.alive
         if over and node_id == self._own_head:
-            # `ray up` asks this while it waits, and then says no more than that the node is gone.
-            cli_logger.error("{}", self.describe_end(node_id))
+            # `ray up` asks this while it waits, and would say no more than that the node is gone.
+            raise NodeFailed(self.last_word(node_id), "sbatch")
         return over
+
+    def last_word(self, node_id: str) -> str:
+        """The same as `describe_end`; it will be shown, and need not be said again."""
+        self._own_head = None
+        return self.describe_end(node_id)
 
     def describe_end(self, node_id: str) -> str:
         """One line and the last ones of its log about a job that is over."""
-        if node_id == self._own_head:
-            self._own_head = None  # said once
         log = self.directory.log(node_id)
         try:
             lines = log.read_text(errors="replace").splitlines()[-LOG_LINES:]

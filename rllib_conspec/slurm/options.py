@@ -38,7 +38,7 @@ PROVIDER_OPTIONS: dict[str, tuple[type, ...]] = {
     "state_dir": (str,),
     "temp_dir": (str,),
 }
-# Written by Ray or by `prepared` into the file that goes to the head.
+# Written by Ray, or by SlurmNodeProvider.bootstrap_config, into the file that goes to the head.
 _PROVIDER_INTERNAL = ("_config_cache_path", "disable_node_updaters")
 # Set by us for every job.
 _RESERVED = ("job-name", "comment", "output", "open-mode", "requeue", "no-requeue", "signal")
