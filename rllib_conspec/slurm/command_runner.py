@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 # Where Ray's launcher puts the autoscaler's configuration. Two clusters of one user share a home.
 BOOTSTRAP = "~/ray_bootstrap_config.yaml"
-QUEUE_SECONDS = 5
+# Between two questions about a job that waits: soon at first, then seldom.
+QUEUE_SECONDS = (0.5, 10.0)
 # Ray's launcher turns this on by default; nodes of a cluster often have no way to the Internet.
 _LEFT_OUT = ("RAY_USAGE_STATS_ENABLED",)
 
@@ -99,7 +100,7 @@ class SlurmCommandRunner(CommandRunnerInterface):
 
     def _wait_until_running(self) -> None:
         """Wait in the queue, and say where the job stands whenever that changes."""
-        shown = ""
+        shown, (pause, longest) = "", QUEUE_SECONDS
         while True:
             job = self._provider.jobs(fresh=True).get(self._job_id)
             if job is None or not job.alive:
@@ -110,7 +111,8 @@ class SlurmCommandRunner(CommandRunnerInterface):
             if line != shown:
                 cli_logger.print("{}", line)
                 shown = line
-            time.sleep(QUEUE_SECONDS)
+            time.sleep(pause)
+            pause = min(1.5 * pause, longest)
 
     def _order_start(self, cmd: str, variables: dict[str, Any]) -> None:
         """Tell the head's batch script to start Ray; wait until Ray answers.

@@ -7,7 +7,7 @@ import sys
 from clusters import KEYS1, ROOT, TINY
 from real_slurm import wait_until
 
-END = 40
+END = 30
 
 
 def test_a_train_job_is_requeued_and_finishes(idle_slurm):
