@@ -40,3 +40,17 @@ def test_flags_of_the_user_win(tmp_path, monkeypatch, memory):
     assert {"--head", "--port=7", "--min-worker-port=0", "--num-gpus=0"} <= set(words)
     assert ("--object-store-memory=629145600" in words) == bool(memory)
     node.close()
+
+
+def test_the_ends_of_rays_logs_outlive_its_directory(tmp_path, monkeypatch):
+    monkeypatch.setattr(ray_node, "KEPT_BYTES", 4)
+    (tmp_path / "node").mkdir()
+    node = ray_node.RayNode(str(tmp_path / "node"), "mine", {}, tmp_path / "7.log")
+    logs = node.temp_dir / "session_2026-01-01" / "logs"
+    (logs / "old").mkdir(parents=True)
+    (logs / "raylet.out").write_text("first, last")
+    node.keep_logs()
+    node.close()
+    assert list((tmp_path / "node").iterdir()) == []
+    (kept,) = (tmp_path / "7.ray").iterdir()
+    assert kept.name == "raylet.out" and kept.read_text() == "last"
