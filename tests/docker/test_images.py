@@ -73,6 +73,13 @@ def test_both_take_the_same_files():
     assert all((ROOT / name).exists() for name in kept)
 
 
+@pytest.mark.parametrize("name", ["check", "check_apptainer"])
+def test_the_checks_are_programs_that_bash_can_read(name):
+    script = ROOT / "docker" / name
+    assert os.access(script, os.X_OK)
+    subprocess.run(["bash", "-n", script], check=True)
+
+
 def test_the_check_says_in_one_line_why_it_cannot_run():
     """Without root (dropped here if we have it) it stops before it touches anything."""
     command = ["bash", str(ROOT / "docker/check")]

@@ -1,5 +1,6 @@
 """One real Slurm for all tests of this folder. Where it cannot be started they say why."""
 
+import functools
 import sys
 from pathlib import Path
 
@@ -9,12 +10,17 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import real_slurm
 
+why_not = functools.cache(real_slurm.missing)
+
+
+def pytest_runtest_setup(item):
+    # Not in the fixture: pytest's summary then has one line for all these tests, not one for each.
+    if "slurm" in item.fixturenames and why_not():
+        pytest.skip(f"no real Slurm here: {why_not()}")
+
 
 @pytest.fixture(scope="session")
 def slurm():
-    reason = real_slurm.missing()
-    if reason:
-        pytest.skip(f"no real Slurm here: {reason}")
     with real_slurm.RealSlurm() as running:
         yield running
 
