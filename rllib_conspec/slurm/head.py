@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from rllib_conspec.slurm import jobs
 from rllib_conspec.slurm.allocation import Allocation, Notice
 from rllib_conspec.slurm.directory import ClusterDirectory, read_json, write_private
-from rllib_conspec.slurm.ray_node import RayNode, StartFailed, authentication
+from rllib_conspec.slurm.ray_node import INSTANCE, RayNode, StartFailed, authentication
 from rllib_conspec.slurm.supervise import POLL_SECONDS, Supervisor, say
 
 # The client sends the start order within seconds; if it was interrupted, nobody will.
@@ -69,7 +69,7 @@ def start_ray(
         **authentication(directory.token),
         **order["environment"],
         "RAY_enable_autoscaler_v2": "1",
-        "RAY_CLOUD_INSTANCE_ID": job.id,
+        INSTANCE: job.id,
         "RAY_NODE_TYPE_NAME": jobs.find(cluster)[job.id].tags[jobs.NODE_TYPE],
     }
     ray = RayNode(temp_dir, cluster, environment, directory.log(job.id))

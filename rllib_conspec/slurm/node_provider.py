@@ -10,6 +10,7 @@ Used by `ray up`, `down`, `exec`, … on the login node, and by the autoscaler o
 from __future__ import annotations
 
 import logging
+import os
 import socket
 import threading
 import time
@@ -23,6 +24,7 @@ from rllib_conspec.errors import OptionError
 from rllib_conspec.slurm import jobs, options
 from rllib_conspec.slurm.command_runner import NodeFailed, SlurmCommandRunner
 from rllib_conspec.slurm.directory import ClusterDirectory
+from rllib_conspec.slurm.ray_node import INSTANCE
 from rllib_conspec.slurm.script import head_script, worker_script
 
 # Ray asks about nodes one by one; Slurm is asked about all of them, and not more often than this.
@@ -150,7 +152,10 @@ class SlurmNodeProvider(NodeProvider):
         self.terminate_nodes([node_id])
 
     def terminate_nodes(self, node_ids: list[str]) -> None:
-        jobs.cancel(node_ids)
+        # When a head stops Ray to go back into the queue, its autoscaler may still see that a node
+        # has lost its Ray, and would cancel the job that it runs in itself.
+        own = os.environ.get(INSTANCE)
+        jobs.cancel([node_id for node_id in node_ids if node_id != own])
         self._asked = 0.0
 
     def cleanup_cluster_resources(self) -> None:

@@ -15,6 +15,8 @@ from typing import Any
 from rllib_conspec.slurm.directory import write_private
 from rllib_conspec.slurm.session_directory import SessionDirectory
 
+# Ray's variable for the name of a node that its provider knows it by: here the id of the job.
+INSTANCE = "RAY_CLOUD_INSTANCE_ID"
 ATTEMPTS = 3
 ANSWER_SECONDS = 120
 # Inherited by every Ray worker process: one thread each, no niceness (Ray's default of 15 starves

@@ -12,7 +12,7 @@ import time
 
 from rllib_conspec.slurm import jobs
 from rllib_conspec.slurm.directory import ClusterDirectory
-from rllib_conspec.slurm.ray_node import RayNode, authentication, reachable
+from rllib_conspec.slurm.ray_node import INSTANCE, RayNode, authentication, reachable
 from rllib_conspec.slurm.supervise import say
 
 CHECK_SECONDS = 5
@@ -29,7 +29,7 @@ def main(cluster: str, directory_path: str, temp_dir: str) -> None:
         return
     directory = ClusterDirectory.at(directory_path)
     job_id = os.environ["SLURM_JOB_ID"]
-    environment = {**authentication(directory.token), "RAY_CLOUD_INSTANCE_ID": job_id}
+    environment = {**authentication(directory.token), INSTANCE: job_id}
     serve(RayNode(temp_dir, cluster, environment, directory.log(job_id)), address)
 
 

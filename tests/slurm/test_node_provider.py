@@ -5,8 +5,10 @@ from clusters import Cluster
 from real_slurm import wait_until
 
 PROVIDER = """
+import os
 from rllib_conspec.slurm import jobs
 from rllib_conspec.slurm.node_provider import SlurmNodeProvider
+from rllib_conspec.slurm.ray_node import INSTANCE
 provider = SlurmNodeProvider({}, name)
 """
 SCRIPT = "#!/bin/bash\n#SBATCH --job-name=ray-{name} --comment={comment}\nexec sleep 600\n"
@@ -61,6 +63,10 @@ assert provider.node_tags(runs) == {
 }
 provider.set_node_tags("999999", {"ray-node-status": "gone"})  # must not raise
 
+os.environ[INSTANCE] = runs  # the autoscaler on a head that is about to be requeued
+provider.terminate_nodes([runs])
+assert provider.non_terminated_nodes(workers) and not provider.is_terminated(runs)
+del os.environ[INSTANCE]
 provider.terminate_nodes([runs, waits])
 assert provider.non_terminated_nodes({}) == []
 assert provider.is_terminated(runs)
