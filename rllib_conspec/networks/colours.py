@@ -23,5 +23,5 @@ def shift_colours(frames: Tensor) -> Tensor:
     threshold = torch.rand(count, channels, device=device) * 512 - 128
     ones = [1] * (frames.dim() - 2)
     swapped = frames.gather(-1, order.view(count, *ones, channels).expand(frames.shape))
-    threshold = threshold.to(torch.int16).view(count, *ones, channels)
+    threshold = threshold.floor().to(torch.int16).view(count, *ones, channels)
     return torch.where(swapped > threshold, 255 - swapped, swapped)
