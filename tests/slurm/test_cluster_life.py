@@ -215,10 +215,9 @@ def test_a_preempted_head_comes_back_with_its_memories(cluster, training):
     login = cluster.slurm.login
     start, head = time.monotonic(), cluster.head
     login.run("sbatch", "-p", "urgent", "--exclusive", "--nodelist=n1", "--wrap", "sleep 1")
-    wait_until(lambda: not cluster.head.running, "the head is requeued")
+    show = ("scontrol", "show", "job", head.id)
+    wait_until(lambda: "Restarts=1" in login.run(*show).stdout, "the head is requeued")
     out = time.monotonic() - start
-    (trial,) = training.results.glob("keys1/trial_0")
-    saved = max(trial.glob("checkpoint_*"))
     training.wait_for_iterations(2, after="Resuming")
     print(f"\nhead preempted: off its node after {out:.0f} s, ", end="")
     print(f"second iteration after {time.monotonic() - start:.0f} s, ", end="")
@@ -227,8 +226,11 @@ def test_a_preempted_head_comes_back_with_its_memories(cluster, training):
     repeated = before[-1] + 1 - after[0]
     print(f"{repeated} iterations repeated")
     assert 0 <= repeated <= 2
-    next_one = saved.with_name(f"checkpoint_{int(saved.name[-6:]) + 1:06}")
-    assert_continued(load_learner(saved), load_learner(next_one))
+    # There is a checkpoint of every iteration, counted from 0: the one that it came back from, and
+    # the first one afterwards.
+    (trial,) = training.results.glob("keys1/trial_0")
+    saved, first = (trial / f"checkpoint_{after[0] - n:06}" for n in (2, 1))
+    assert_continued(load_learner(saved), load_learner(first))
 
 
 def test_down_with_a_live_worker_leaves_nothing(cluster, training):
