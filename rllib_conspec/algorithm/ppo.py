@@ -79,12 +79,12 @@ class WholeEpisodePPOConfig(EpisodesConfig, PPOConfig):
 
     @override(PPOConfig)
     def validate(self) -> None:
+        super().validate()
         weight = self.colour_coeff
         if isinstance(weight, bool) or not isinstance(weight, int | float) or not weight >= 0:
             raise OptionError("colour_coeff", f"must be a number of at least 0, not {weight!r}.")
         if weight and (MODEL_CONFIG | self._model_config)["encoder"] == "mlp":
             raise OptionError("colour_coeff", "is for pictures, and encoder mlp reads vectors.")
-        super().validate()
 
     @override(PPOConfig)
     def get_default_learner_class(self) -> type:

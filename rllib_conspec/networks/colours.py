@@ -19,7 +19,7 @@ def shift_colours(frames: Tensor) -> Tensor:
     count, channels = frames.shape[0], frames.shape[-1]
     device = frames.device
     order = torch.rand(count, channels, device=device).argsort(-1)
-    # A quarter of the channels each is inverted as a whole, or not at all.
+    # Below 0 for a quarter of the channels (all is inverted), above 255 for another (nothing is).
     threshold = torch.rand(count, channels, device=device) * 512 - 128
     ones = [1] * (frames.dim() - 2)
     swapped = frames.gather(-1, order.view(count, *ones, channels).expand(frames.shape))

@@ -270,6 +270,11 @@ def test_colour_coeff_must_be_a_weight(weight):
     refused("colour_coeff", lambda: plain_config().training(colour_coeff=weight).validate())
 
 
+def test_colour_coeff_with_a_model_config_of_rllibs_own_is_answered_by_name():
+    config = plain_config().training(colour_coeff=0.1).rl_module(model_config=DefaultModelConfig())
+    refused("model_config", config.validate)
+
+
 def test_colour_coeff_is_for_pictures():
     config = clock_config(WholeEpisodePPOConfig).training(colour_coeff=0.1)
     refused("colour_coeff", config.validate)
