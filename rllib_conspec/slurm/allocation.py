@@ -30,9 +30,9 @@ SENTINEL_SECONDS = 60.0
 
 
 class Allocation:
-    """Watches for the end of the job that this process is the batch script of.
+    """Watches for the end of the job that this process, begun by its batch script, is in.
 
-    Slurm tells the batch script of a time limit (USR1, asked for with --signal) and of its end
+    Slurm tells this process of a time limit (USR1, asked for with --signal) and of its end
     (TERM), but of a preemption it tells only the job's steps. So there is a step that does nothing
     but sleep: when it is ended while the job runs on, and Slurm has noted a preemption, the grace
     time has begun.
@@ -97,7 +97,7 @@ class Allocation:
             except jobs.SlurmError as error:
                 self._say(f"cannot be requeued: {error}")
                 raise SystemExit(1) from error
-        # A script that ends by itself before Slurm has ended it counts as finished.
+        # A program that ends by itself before Slurm has ended it counts as finished.
         end = time.monotonic() + 120
         while signal.SIGTERM not in self._signals and time.monotonic() < end:
             time.sleep(0.2)

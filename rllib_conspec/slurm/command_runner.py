@@ -115,7 +115,7 @@ class SlurmCommandRunner(CommandRunnerInterface):
             pause = min(1.5 * pause, longest)
 
     def _order_start(self, cmd: str, variables: dict[str, Any]) -> None:
-        """Tell the head's batch script to start Ray; wait until Ray answers.
+        """Tell the head's program to start Ray; wait until Ray answers.
 
         Not as a step of our own: Slurm would end Ray together with the step.
         """

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 
 from rllib_conspec.errors import UserError
 
-# Ray's names of its tags. Not imported: the batch scripts would wait seconds for all of Ray.
+# Ray's names of its tags. Not imported: our programs in jobs would wait seconds for all of Ray.
 NODE_KIND, HEAD, NODE_TYPE = "ray-node-type", "head", "ray-user-node-type"
 # Our own tag: where Ray's head answers, as host:port.
 ADDRESS = "address"

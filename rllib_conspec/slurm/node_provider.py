@@ -25,7 +25,7 @@ from rllib_conspec.slurm import jobs, options
 from rllib_conspec.slurm.command_runner import NodeFailed, SlurmCommandRunner
 from rllib_conspec.slurm.directory import ClusterDirectory
 from rllib_conspec.slurm.ray_node import INSTANCE
-from rllib_conspec.slurm.script import head_script, worker_script
+from rllib_conspec.slurm.sbatch import head_script, worker_script
 
 # Ray asks about nodes one by one; Slurm is asked about all of them, and not more often than this.
 CACHE_SECONDS = 1.0

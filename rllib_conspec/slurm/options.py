@@ -145,7 +145,7 @@ def fill_resources(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_start(commands: Any) -> None:
-    """The head's batch script starts Ray with the flags of this command and some of its own."""
+    """The program of the head job starts Ray with the flags of this command and some of its own."""
     place = "head_start_ray_commands"
     if not isinstance(commands, list) or len(commands) != 1:
         raise OptionError(place, 'one command is needed, "ray start --head …".')

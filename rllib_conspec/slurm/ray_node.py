@@ -146,7 +146,7 @@ class RayNode:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # signals to the job's script are for us to pass on
+                start_new_session=True,  # signals to the job's program are for us to pass on
             )
 
     def _wait_for_answer(self) -> None:

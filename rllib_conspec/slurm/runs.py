@@ -1,7 +1,8 @@
 """Training runs that outlive the job they run in: started once, resumed after every restart.
 
-A run is a directory on the shared file system. The client writes `run.json`; the head's supervisor
-starts the command, writes `status.json`, and appends the output to `log`.
+A run is a directory on the shared file system. The client writes `run.json`, with one command to
+begin and one to go on; the head's supervisor starts them as they are, writes `status.json`, and
+appends the output to `log`.
 """
 
 from __future__ import annotations
@@ -9,29 +10,29 @@ from __future__ import annotations
 import glob
 import json
 import os
+import shlex
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rllib_conspec.slurm.directory import read_json, write_private
 
-# A resumed run keeps the settings it began with; `rllib train --resume` refuses these.
-_ONLY_AT_THE_START = ("--config", "--stop", "--restore", "--num-samples", "--resume")
-_WITHOUT_VALUE = ("--resume",)
-PROGRAM = (sys.executable, "-m", "rllib_conspec.cli.main", "train")
 # So many starts in a row that save nothing, and the run is given up.
 MAX_FRUITLESS = 3
 
 
 @dataclass
 class Run:
-    """One `rllib train ARGUMENTS`, with the directories that its results go to."""
+    """What to start, and the directories that its results go to.
 
-    arguments: list[str]
+    The commands are run in the job, with its PATH: `python` is the one that the job uses itself.
+    """
+
+    command: list[str]
+    resume_command: list[str]  # goes on with what the first one has saved
     cwd: str
     results: list[str]  # <storage path>/<experiment name>, without the time that may follow
 
@@ -66,19 +67,6 @@ class Status:
         return self.state == "finished"
 
 
-def resume_arguments(arguments: Sequence[str]) -> list[str]:
-    """The arguments with which the same run goes on."""
-    words, kept = list(arguments), []
-    while words:
-        word = words.pop(0)
-        name, has_value, _ = word.partition("=")
-        if name not in _ONLY_AT_THE_START:
-            kept.append(word)
-        elif not has_value and name not in _WITHOUT_VALUE and words:
-            words.pop(0)
-    return [*kept, "--resume"]
-
-
 class Driver:
     """The process of a run on the head node."""
 
@@ -89,26 +77,24 @@ class Driver:
         environment: Mapping[str, str],
         say: Callable[[str], None],
         own_log: bool = True,
-        program: Sequence[str] = PROGRAM,
     ):
         self.directory = directory
         self.run = Run.load(directory)
         self.status = Status.of(directory)
         self._say = say
         self._interrupted = False
-        arguments = self.run.arguments
         again = self.status.first_start > 0
-        if again and self._saved_since(self.status.first_start):
-            arguments = resume_arguments(arguments)
+        resumes = again and self._saved_since(self.status.first_start)
+        command = self.run.resume_command if resumes else self.run.command
         self._start_time = time.time()
         self.status.job = job
         self.status.first_start = self.status.first_start or self._start_time
         self._set_state("running")
-        say(f"{'again: ' if again else ''}rllib train {' '.join(arguments)}")
+        say(f"{'again: ' if again else ''}{shlex.join(command)}")
         # Without a log of its own, the output goes where the supervisor's goes.
         with open(directory / "log" if own_log else os.dup(1), "ab") as log:
             self._process = subprocess.Popen(
-                [*program, *arguments],
+                command,
                 cwd=self.run.cwd,
                 env={**os.environ, **environment, "PYTHONUNBUFFERED": "1"},
                 stdin=subprocess.DEVNULL,

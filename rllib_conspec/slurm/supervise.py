@@ -1,14 +1,14 @@
-"""What the batch scripts of a head and of a train job do while Ray runs."""
+"""What the programs of a head job and of a train job do while Ray runs."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from rllib_conspec.slurm.allocation import SECONDS_TO_SAVE, Allocation, Notice
 from rllib_conspec.slurm.ray_node import RayNode
-from rllib_conspec.slurm.runs import PROGRAM, Driver, Status
+from rllib_conspec.slurm.runs import Driver, Status
 
 POLL_SECONDS = 0.5
 
@@ -28,14 +28,12 @@ class Supervisor:
         runs: Path,
         environment: Mapping[str, str],
         own_logs: bool = True,
-        program: Sequence[str] = PROGRAM,
     ):
         self._job = job
         self._ray = ray
         self._runs = runs
         self._environment = environment
         self._own_logs = own_logs
-        self._program = program
         self._drivers: dict[Path, Driver] = {}
 
     def unfinished(self) -> list[Path]:
@@ -60,7 +58,6 @@ class Supervisor:
                     self._drivers[directory] = Driver(
                         *(directory, self._job.id, self._environment, say),
                         own_log=self._own_logs,
-                        program=self._program,
                     )
             for directory, driver in list(self._drivers.items()):
                 if not driver.runs():

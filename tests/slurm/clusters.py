@@ -19,24 +19,25 @@ from rllib_conspec.slurm.directory import ClusterDirectory
 ROOT = Path(__file__).resolve().parents[2]
 PYTHON = sys.executable
 KEYS1 = ROOT / "tuned_examples" / "keys1.yaml"
-# keys1.yaml with networks of a few units, learning from the first batch on. A prototype meets so
-# low a criterion within a few iterations: there are exemplars to restore.
+# keys1.yaml by the paper, with networks of a few units, learning from the first batch on. A
+# prototype meets so low a criterion within a few iterations: there are exemplars to restore.
 TINY = {
+    "preset": "paper",
+    "success": "top_k",
     "num_env_runners": 2,
     "num_envs_per_env_runner": 2,
     "episodes_per_batch": 4,
     "episodes_per_minibatch": 2,
     "num_epochs": 1,
-    "model_config": {"encoder_dim": 8, "gru_dim": 8},
+    "model_config": {"encoder_dim": 8, "core_dim": 8},
     "conspec": {
         "num_prototypes": 2,
         "encoder_dim": 8,
         "projection_dim": 8,
-        "success": "top_k",
         "memory_size": 8,
         "memory_batch": 4,
         "min_successes": 1,
-        "threshold": 0.05,
+        "threshold": 0.01,
         "freeze_after": 1,
     },
     "num_gpus_per_learner": 0,  # the GPUs of the fake hosts compute nothing

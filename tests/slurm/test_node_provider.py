@@ -77,10 +77,11 @@ print("done")
 
 
 def test_down_waits_for_jobs_that_are_still_ending(idle_slurm):
-    end = idle_slurm.base / "work" / "end"
-    stubborn = f"trap '' TERM\nuntil [ -e {end} ]; do sleep 0.1; done\n"
+    deaf, end = (idle_slurm.base / "work" / name for name in ("deaf", "end"))
+    stubborn = f"trap '' TERM\ntouch {deaf}\nuntil [ -e {end} ]; do sleep 0.1; done\n"
     job_id = idle_slurm.submit(f"#!/bin/bash\n{stubborn}", "--job-name=ray-mine")
-    wait_until(lambda: idle_slurm.squeue("-t", "R"), "the job runs")
+    # Slurm says RUNNING before the script has run its first line.
+    wait_until(deaf.exists, "the job ignores SIGTERM")
     idle_slurm.login.run("scancel", job_id)
     code = "print(provider.non_terminated_nodes({}), provider.nodes_for_teardown({}))"
     assert idle_slurm.python(PROVIDER + code, name="mine") == f"[] ['{job_id}']\n"

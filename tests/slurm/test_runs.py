@@ -6,7 +6,7 @@ import pytest
 from real_slurm import wait_until
 
 from rllib_conspec.slurm import runs
-from rllib_conspec.slurm.runs import Driver, Run, Status, resume_arguments
+from rllib_conspec.slurm.runs import Driver, Run, Status
 
 # A program that writes what it was called with, and ends when it is interrupted.
 PROGRAM = """
@@ -30,11 +30,12 @@ def started(tmp_path):
         directory = tmp_path / "run"
         if not directory.exists():
             results = [str(tmp_path / "results" / "keys1")]
-            Run(list(arguments), str(tmp_path), results).save(directory)
-        command = [sys.executable, str(program)]
+            command = [sys.executable, str(program)]
+            resume = [*command, "-f", "a.yaml", "--resume"]
+            Run([*command, *arguments], resume, str(tmp_path), results).save(directory)
         log = directory / "log"
         before = len(log.read_text().splitlines()) if log.exists() else 0
-        made.append(Driver(directory, "7", os.environ, print, program=command))
+        made.append(Driver(directory, "7", os.environ, print))
         made[-1].lines_before = before
         return made[-1]
 
@@ -60,19 +61,6 @@ def saved_state(tmp_path, name="keys1"):
     directory = tmp_path / "results" / name
     directory.mkdir(parents=True)
     (directory / "experiment_state-1.json").write_text("{}")
-
-
-@pytest.mark.parametrize(
-    ("given", "resumed"),
-    [
-        (["-f", "a.yaml", "--checkpoint-freq", "5"], ["-f", "a.yaml", "--checkpoint-freq", "5"]),
-        (["--config", "{lr: 1}", "-f", "a.yaml", "--stop={x: 1}"], ["-f", "a.yaml"]),
-        (["-f", "a.yaml", "--restore", "c", "--num-samples", "2", "-v"], ["-f", "a.yaml", "-v"]),
-        (["-f", "a.yaml", "--resume"], ["-f", "a.yaml"]),
-    ],
-)
-def test_a_resumed_run_keeps_the_settings_it_began_with(given, resumed):
-    assert resume_arguments(given) == [*resumed, "--resume"]
 
 
 def test_a_run_that_ends_is_finished_with_its_exit_code(started):

@@ -1,4 +1,4 @@
-"""Runs in a real job that is told to stop. (With Ray and real training: test_batch.py.)"""
+"""Runs in a real job that is told to stop. (With Ray and real training: test_train_job.py.)"""
 
 import sys
 
@@ -9,7 +9,7 @@ from rllib_conspec.slurm.runs import Run, Status
 
 JOB = f"""#!/bin/bash
 exec {sys.executable} -u - <<'END'
-import os, sys
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from rllib_conspec.slurm.allocation import Allocation
@@ -18,8 +18,7 @@ from rllib_conspec.slurm.supervise import Supervisor, say
 with Allocation(say) as job:
     ray = SimpleNamespace(alive=True)
     runs = Path(os.environ["RUNS"])
-    program = [sys.executable, "-c", os.environ["PROGRAM"]]
-    supervisor = Supervisor(job, ray, runs, {{}}, program=program)
+    supervisor = Supervisor(job, ray, runs, {{}})
     notice = supervisor.watch(until=lambda: not supervisor.unfinished())
     print("requeue:", notice and supervisor.stop(notice))
 END
@@ -45,14 +44,14 @@ def told_to_stop(idle_slurm, tmp_path):
     def play(word, before=None):
         work = idle_slurm.base / "work" / f"supervised-{word}"
         directory = work / "runs" / "run"
-        Run([word], str(work), [str(work / "results" / "keys1")]).save(directory)
+        command = [sys.executable, "-c", PROGRAM, word]
+        Run(command, command, str(work), [str(work / "results" / "keys1")]).save(directory)
         if before:
             before.save(directory)
         export = f"--export=ALL,RUNS={work}/runs"
         job_id = idle_slurm.login.run(
             *("sbatch", "--parsable", export, f"--output={work}/log"),
             input=JOB,
-            env={"PROGRAM": PROGRAM},
         ).stdout.strip()
         log = directory / "log"
         wait_until(lambda: log.exists() and "runs" in log.read_text(), "the program runs")

@@ -1,7 +1,9 @@
-"""One batch job with N nodes: Ray on all of them, one training run, requeued until it has finished.
+"""The programs that run inside a train job (cluster/train.sbatch): one job for one training run.
 
-The nodes' Ray is private to the job: ports, temporary directory and token are its own, so that
-other jobs on the same nodes are not disturbed.
+On its first node `run_in_job` starts Ray on all nodes and trains; it is requeued until the run has
+finished. On the others it starts `python -m rllib_conspec.slurm.train_job`, which joins. Their Ray
+is private to the job: ports, temporary directory and token are its own, so that other jobs on the
+same nodes are not disturbed.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ CLUSTER = "train.sbatch"
 
 
 def run_in_job(describe: Callable[[], Run]) -> int:
-    """Called from the batch script; the run's exit code, unless the job is requeued.
+    """What the job does on its first node; the run's exit code, unless the job is requeued.
 
     `describe` says what to run; it is asked at the first start only.
     """
@@ -89,8 +91,9 @@ def start_workers(address: str, directory: ClusterDirectory) -> subprocess.Popen
     words = ["srun", f"--jobid={job}", f"--nodes={count}", f"--ntasks={count}", f"--exclude={here}"]
     # A node that is lost must not take the others with it.
     words += ["--overlap", "--mem=0", "--kill-on-bad-exit=0"]
+    join = [sys.executable, "-m", "rllib_conspec.slurm.train_job"]
     return subprocess.Popen(
-        [*words, sys.executable, "-m", "rllib_conspec.slurm.batch", address, str(directory.path)],
+        [*words, *join, address, str(directory.path)],
         env=jobs.clean_environment(),
         stdin=subprocess.DEVNULL,
         start_new_session=True,
@@ -107,8 +110,8 @@ def stop_workers(step: subprocess.Popen) -> None:
 
 
 def worker(address: str, directory_path: str) -> None:
-    """What `start_workers` runs on every other node; ends with the step."""
-    from rllib_conspec.slurm.worker import serve
+    """What the job does on every other node; ends with the step that `start_workers` made."""
+    from rllib_conspec.slurm.worker_job import serve
 
     directory = ClusterDirectory.at(directory_path)
     name = os.environ["SLURMD_NODENAME"]

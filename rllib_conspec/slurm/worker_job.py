@@ -1,4 +1,4 @@
-"""`python -m rllib_conspec.slurm.worker`: the batch script of a worker job.
+"""`python -m rllib_conspec.slurm.worker_job`: the program that runs inside a worker job.
 
 Joins the head's Ray and leaves as soon as the head is gone, so that no node is held for nothing.
 """

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from rllib_conspec.slurm.directory import ClusterDirectory
-from rllib_conspec.slurm.script import head_script, prelude, worker_script
+from rllib_conspec.slurm.sbatch import head_script, prelude, worker_script
 
 OPTIONS = {
     "partition": "gpu",
@@ -44,7 +44,7 @@ def test_a_head_may_be_requeued_and_is_warned(directory):
         "--time=1-00:00:00",
         "--mail-type=END",
     } <= set(found)
-    command = f"exec python -m rllib_conspec.slurm.head mine {directory.path} /scratch"
+    command = f"exec python -m rllib_conspec.slurm.head_job mine {directory.path} /scratch"
     assert script.splitlines()[-1] == command
     # sbatch stops reading options at the first command.
     assert "#SBATCH" not in script[script.index("export PATH") :]

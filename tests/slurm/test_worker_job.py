@@ -3,7 +3,7 @@
 from real_slurm import wait_until
 
 from rllib_conspec.slurm.directory import ClusterDirectory
-from rllib_conspec.slurm.script import worker_script
+from rllib_conspec.slurm.sbatch import worker_script
 
 
 def test_a_worker_that_starts_after_its_head_has_gone_ends_at_once(idle_slurm):

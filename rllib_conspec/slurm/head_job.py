@@ -1,4 +1,4 @@
-"""`python -m rllib_conspec.slurm.head`: the batch script of a head job.
+"""`python -m rllib_conspec.slurm.head_job`: the program that runs inside a head job.
 
 Starts Ray when `ray up` has said how, runs what `rllib train --slurm` has submitted, and after a
 requeue does both again by itself. Ends when Ray cannot be started: that is never requeued.

@@ -1,4 +1,8 @@
-"""The batch scripts of head and worker jobs."""
+"""The text of the batch scripts that are submitted for head and worker jobs.
+
+They end by becoming the program of their job, `head_job.py` or `worker_job.py`. The batch script of
+train jobs is not here but a file that users may change, cluster/train.sbatch.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +29,9 @@ def head_script(
     directory: ClusterDirectory,
     temp_dir: str,
 ) -> str:
-    """A job that may be requeued and is warned before its time limit."""
+    """For a job that may be requeued and is warned before its time limit."""
     directives = ["--requeue", f"--signal=B:USR1@{WARNING_SECONDS}"]
-    command = ["rllib_conspec.slurm.head", cluster, str(directory.path), temp_dir]
+    command = ["rllib_conspec.slurm.head_job", cluster, str(directory.path), temp_dir]
     return _script(cluster, options, comment, directory, directives, {}, command)
 
 
@@ -41,14 +45,14 @@ def worker_script(
     resources: Mapping[str, float],
     labels: Mapping[str, str],
 ) -> str:
-    """A job that may vanish at any time: the autoscaler submits another one."""
+    """For a job that may vanish at any time: the autoscaler submits another one."""
     environment = {
         "RAY_NODE_TYPE_NAME": node_type,
         "RAY_OVERRIDE_RESOURCES": json.dumps(dict(resources)),
     }
     if labels:
         environment["RAY_OVERRIDE_LABELS"] = json.dumps(dict(labels))
-    command = ["rllib_conspec.slurm.worker", cluster, str(directory.path), temp_dir]
+    command = ["rllib_conspec.slurm.worker_job", cluster, str(directory.path), temp_dir]
     return _script(cluster, options, comment, directory, ["--no-requeue"], environment, command)
 
 
