@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rllib_conspec.unity import ports
+from rllib_conspec.unity.client import ports
 
 FOLDER = Path(__file__).parent
 sys.path.insert(0, str(FOLDER))

@@ -6,8 +6,8 @@ from mlagents_envs.side_channel.environment_parameters_channel import Environmen
 from mlagents_envs.side_channel.side_channel_manager import SideChannelManager
 
 from rllib_conspec.unity.channels import EventsChannel, RecentStats
+from rllib_conspec.unity.client.process import Player
 from rllib_conspec.unity.messages import UnityMessage
-from rllib_conspec.unity.process import Player
 
 
 class DirectPlayer(Player):

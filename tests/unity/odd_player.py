@@ -16,7 +16,7 @@ from gymnasium.vector.utils import batch_space
 
 from rllib_conspec.tasks.keys.vector import MultiKeyToDoorVectorEnv
 from rllib_conspec.unity.messages import METHOD, UnityMessage
-from rllib_conspec.unity.serving import Service
+from rllib_conspec.unity.player.serving import Service
 
 ACTION_SPACES = {
     "continuous": spaces.Box(-1, 1, (2,), np.float32),
