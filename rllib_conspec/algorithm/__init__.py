@@ -2,8 +2,9 @@
 
 from ray.tune.registry import register_trainable
 
-from rllib_conspec.algorithm.conspec import ConSpec, ConSpecConfig, with_reward_model
+from rllib_conspec.algorithm.conspec import ConSpec, ConSpecConfig
 from rllib_conspec.algorithm.ppo import WholeEpisodePPO, WholeEpisodePPOConfig
+from rllib_conspec.algorithm.with_reward_model import with_reward_model
 
 register_trainable("ConSpec", ConSpec)
 register_trainable("WholeEpisodePPO", WholeEpisodePPO)

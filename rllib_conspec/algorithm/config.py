@@ -1,4 +1,4 @@
-"""Configuration: whole-episode batches, and the options of ConSpec.
+"""Configuration: reward models for any algorithm, and batches of whole episodes.
 
 Mixins for any RLlib `AlgorithmConfig`. Every option is a real field with a setter that checks it; a
 mistake is answered by an `OptionError` that names the option.
@@ -6,52 +6,180 @@ mistake is answered by an `OptionError` that names the option.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
-import gymnasium as gym
+from gymnasium import spaces
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.annotations import override
 
+from rllib_conspec import environments
 from rllib_conspec.algorithm.env_runner import EpisodeRunner
 from rllib_conspec.algorithm.learner import with_reward_model_learner
-from rllib_conspec.algorithm.reward_model import RewardModel
+from rllib_conspec.algorithm.policy import VIEW, EpisodePolicy
+from rllib_conspec.algorithm.seeding import derived_seed
 from rllib_conspec.errors import OptionError, did_you_mean
 from rllib_conspec.networks import MODEL_CONFIG_KEYS
+from rllib_conspec.networks.cores import REGISTRY as CORES
 from rllib_conspec.networks.encoders import ENCODERS
-from rllib_conspec.networks.policy import EpisodePolicy
-from rllib_conspec.retrospection.conspec import ConSpecModel
-from rllib_conspec.retrospection.options import ConSpecOptions
+from rllib_conspec.reward_models import find_model, options_of
+from rllib_conspec.reward_models.base import RewardModel, Setting
+from rllib_conspec.reward_models.together import Together
+from rllib_conspec.success import success_function
+
+PRESETS = ("few_successes", "paper")
 
 
 class RewardModelConfig(AlgorithmConfig):
-    """Any algorithm's configuration, with our rollout worker and a place for a reward model."""
+    """Any algorithm's configuration, with our rollout worker and a place for reward models."""
+
+    # Keys of a configuration that are short for `reward_models.<key>`.
+    short_forms: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class=algo_class)
         self.env_runner_cls = EpisodeRunner
+        self.reward_models: dict[str, dict[str, Any]] = {}
+        self.success: str = "sparse"
+        self.preset: str = PRESETS[0]
         self.episodes_per_batch: int | None = None
         self.episodes_per_update: int = 16
         self.worker_timeout_s: float = 300.0
         self.sample_ahead: bool = False
+        self.facts: environments.Facts | None = None  # what looking at the environment found
+        self.observation_key: str | None = None
 
-    def get_reward_model(self) -> RewardModel | None:
-        """The reward model to train and to pay with, if any."""
-        return None
+    def rewards(
+        self,
+        *,
+        success: str = NotProvided,
+        models: Mapping[str, Mapping[str, Any]] = NotProvided,
+        preset: str = NotProvided,
+        episodes_per_update: int = NotProvided,
+        worker_timeout_s: float = NotProvided,
+    ) -> RewardModelConfig:
+        """Set what counts as success, and who pays the agent besides the environment.
+
+        Args:
+            success: `sparse` (any positive return), `goal` (`info["is_success"]`), `top_k` (the
+                best of a batch; there is no success rate then), or the import path
+                `package.module:function` of a function of an `Episode`.
+            models: Reward models by name or import path, each with its options; laid over those
+                that are set.
+            preset: Values that the options of reward models start from: `few_successes` or `paper`.
+            episodes_per_update: With algorithms that take a few steps at a time: finished episodes
+                that make an update of the reward models.
+            worker_timeout_s: How long to wait while no rollout worker answers.
+        """
+        if preset is not NotProvided:
+            self._use_preset(preset)
+        if success is not NotProvided:
+            self.success = success
+        if models is not NotProvided:
+            merged = {k: dict(v) for k, v in self.reward_models.items()}
+            for name, options in models.items():
+                options_of(name, options, self.preset)
+                merged[name] = merged.get(name, {}) | dict(options)
+                options_of(name, merged[name], self.preset)
+            self.reward_models = merged
+        if episodes_per_update is not NotProvided:
+            self.episodes_per_update = episodes_per_update
+        if worker_timeout_s is not NotProvided:
+            self.worker_timeout_s = worker_timeout_s
+        return self
+
+    def _use_preset(self, preset: str) -> None:
+        if preset not in PRESETS:
+            raise OptionError(
+                "preset",
+                f"must be one of {', '.join(PRESETS)}, not {preset!r}."
+                + did_you_mean(str(preset), PRESETS),
+            )
+        self.preset = preset
+
+    def reward_models_of(self) -> dict[str, type[RewardModel]]:
+        """The classes of the reward models, by the names that the configuration calls them."""
+        return {name: find_model(name) for name in self.reward_models}
+
+    def get_reward_model(
+        self, observation_space: spaces.Space, action_space: spaces.Space, device: Any = "cpu"
+    ) -> Together | None:
+        """The reward models to train and to pay with, if any."""
+        if not self.reward_models:
+            return None
+        setting = Setting(
+            observation_space,
+            action_space,
+            self.gamma,
+            device=device,
+            # Equal on all learners, so that what their models hold stays equal.
+            seed=derived_seed(self.seed, "reward_model"),
+            **self.view_of(observation_space),
+        )
+        try:
+            return Together(self.reward_models, setting, self.preset)
+        except OptionError as error:
+            raise error.within("reward_models") from error
+
+    def view_of(self, space: spaces.Box) -> dict[str, Any]:
+        """How observations are to be read."""
+        if self.facts is not None:
+            return {key: getattr(self.facts, key) for key in VIEW}
+        return {
+            "observation_range": 255.0 if space.dtype == "uint8" else 1.0,
+            "channels": environments.channels_of(space.shape),
+        }
+
+    @property
+    def own_connectors(self) -> bool:
+        """Whether the user has connectors between environment and policy."""
+        return (
+            self._env_to_module_connector is not None or self._module_to_env_connector is not None
+        )
 
     @override(AlgorithmConfig)
     def get_default_learner_class(self) -> type:
         return with_reward_model_learner(super().get_default_learner_class())
 
     @override(AlgorithmConfig)
+    def rl_module(self, *, model_config: Any = NotProvided, **kwargs: Any) -> RewardModelConfig:
+        """RLlib's, but options of the policy are laid over those that are set."""
+        if isinstance(model_config, dict) and isinstance(self._model_config, dict):
+            model_config = self._model_config | model_config
+        return super().rl_module(model_config=model_config, **kwargs)
+
+    @override(AlgorithmConfig)
     def update_from_dict(self, config_dict: dict[str, Any]) -> RewardModelConfig:
-        """RLlib's, plus `model_config`, merged into what is set; RLlib has no key for it."""
+        """RLlib's, plus our sections and `model_config`, for which RLlib has no key. The preset
+        comes first: single options are laid over it.
+        """
         rest = dict(config_dict)
+        if "preset" in rest:
+            self.rewards(preset=rest.pop("preset"))
         if "model_config" in rest:
-            given = rest.pop("model_config")
-            before = self._model_config if isinstance(self._model_config, dict) else {}
-            self.rl_module(model_config=before | given if isinstance(given, dict) else given)
+            self.rl_module(model_config=rest.pop("model_config"))
+        for section in ("reward_models", *self.short_forms):
+            if section in rest:
+                given = rest.pop(section)
+                try:
+                    self.rewards(models=given if section == "reward_models" else {section: given})
+                except OptionError as error:
+                    raise (
+                        error.within("reward_models") if section == "reward_models" else error
+                    ) from error
         return super().update_from_dict(rest)
+
+    @override(AlgorithmConfig)
+    def validate(self) -> None:
+        success_function(self.success)
+        for name, options in self.reward_models.items():
+            try:
+                options_of(name, options, self.preset)
+            except OptionError as error:
+                raise error.within("reward_models") from error
+        check_whole_number("episodes_per_update", self.episodes_per_update, least=1)
+        super().validate()
 
 
 class EpisodesConfig(RewardModelConfig):
@@ -63,9 +191,9 @@ class EpisodesConfig(RewardModelConfig):
         self.episodes_per_batch = 16
         self.episodes_per_minibatch: int = 4
         self.max_episode_steps: int | None = None
-        # What `validate` found out by itself: option → (value before, value found).
-        self._found: dict[str, tuple[Any, Any]] = {}
+        # The environment's own vector form where it has one that fits, else sync.
         self.gym_env_vectorize_mode = "vector_entry_point"
+        self._looked_at: tuple | None = None  # what `facts` was found for
 
     def episodes(
         self,
@@ -73,6 +201,7 @@ class EpisodesConfig(RewardModelConfig):
         per_batch: int = NotProvided,
         per_minibatch: int = NotProvided,
         max_steps: int | None = NotProvided,
+        observation_key: str | None = NotProvided,
         sample_ahead: bool = NotProvided,
     ) -> EpisodesConfig:
         """Set how many whole episodes make a training batch (B) and a minibatch.
@@ -80,8 +209,9 @@ class EpisodesConfig(RewardModelConfig):
         Args:
             per_batch: Episodes per iteration, over all workers.
             per_minibatch: Episodes per gradient step.
-            max_steps: Longest episode. By default it is asked of the environment.
-            sample_ahead: Let remote workers play the next batch while the reward model learns. It
+            max_steps: Time limit of an episode. By default the environment's own.
+            observation_key: Of Dict observations, the entry that the agent sees.
+            sample_ahead: Let remote workers play the next batch while the reward models learn. It
                 hides the shorter of the two, and pays with a snapshot that is one iteration older
                 than in Algorithm 1, whose order is the default.
         """
@@ -91,9 +221,16 @@ class EpisodesConfig(RewardModelConfig):
             self.episodes_per_minibatch = per_minibatch
         if max_steps is not NotProvided:
             self.max_episode_steps = max_steps
+        if observation_key is not NotProvided:
+            self.observation_key = observation_key
         if sample_ahead is not NotProvided:
             self.sample_ahead = sample_ahead
         return self
+
+    @property
+    def vectorize_mode(self) -> str:
+        mode = getattr(self.gym_env_vectorize_mode, "value", self.gym_env_vectorize_mode)
+        return "auto" if mode == "vector_entry_point" else mode
 
     @override(AlgorithmConfig)
     def get_default_rl_module_spec(self) -> RLModuleSpec:
@@ -103,31 +240,41 @@ class EpisodesConfig(RewardModelConfig):
     @override(AlgorithmConfig)
     def _model_config_auto_includes(self) -> dict[str, Any]:
         included = super()._model_config_auto_includes
+        if self.facts is None:
+            return included
         # One more than the longest episode: RLlib adds a step for the value after the last one.
-        steps = self.max_episode_steps
-        return included | ({"max_seq_len": steps + 1} if steps else {})
+        steps = self.facts.max_episode_steps + 1
+        return included | self.view_of(self.facts.observation_space) | {"max_seq_len": steps}
 
     @override(AlgorithmConfig)
     def validate(self) -> None:
         for option in ("episodes_per_batch", "episodes_per_minibatch"):
-            _check_whole_number(option, getattr(self, option), least=1)
+            check_whole_number(option, getattr(self, option), least=1)
         if self.episodes_per_minibatch > self.episodes_per_batch:
             raise OptionError(
                 "episodes_per_minibatch",
                 f"is {self.episodes_per_minibatch}, more than episodes_per_batch "
                 f"({self.episodes_per_batch}).",
             )
+        if self.num_learners > self.episodes_per_batch:
+            raise OptionError(
+                "episodes_per_batch",
+                f"is {self.episodes_per_batch}; each of the {self.num_learners} learners needs an "
+                "episode.",
+            )
         if self.batch_mode != "complete_episodes":
             raise OptionError(
                 "batch_mode", "must be complete_episodes: batches are whole episodes."
             )
         if self.max_episode_steps is not None:
-            _check_whole_number("max_episode_steps", self.max_episode_steps, least=1)
+            check_whole_number("max_episode_steps", self.max_episode_steps, least=1)
         if self.sample_ahead and self.num_env_runners == 0 and not self.in_evaluation:
             raise OptionError("sample_ahead", "needs remote workers: set num_env_runners.")
         self._check_model_config()
-        self._resolve_environment()
-        steps = self.max_episode_steps + 1
+        self._look_at_environment()
+        # Our connectors have no state that workers would have to share.
+        self._dont_auto_sync_env_runner_states = not self.own_connectors
+        steps = self.facts.max_episode_steps + 1
         self.minibatch_size = self.episodes_per_minibatch * steps
         self.train_batch_size_per_learner = self.episodes_per_batch * steps
         super().validate()
@@ -146,80 +293,35 @@ class EpisodesConfig(RewardModelConfig):
             if not isinstance(value, MODEL_CONFIG_KEYS[key]) or isinstance(value, bool):
                 kind = MODEL_CONFIG_KEYS[key].__name__
                 raise OptionError(f"model_config.{key}", f"must be of type {kind}, not {value!r}.")
-            if key == "encoder" and value not in ENCODERS:
+            if key == "encoder" and value not in (known := ("auto", *ENCODERS)):
                 raise OptionError(
                     "model_config.encoder",
-                    f"must be one of {', '.join(ENCODERS)}, not {value!r}."
-                    + did_you_mean(value, ENCODERS),
+                    f"must be one of {', '.join(known)}, not {value!r}."
+                    + did_you_mean(value, known),
                 )
+            if key == "core":
+                try:
+                    CORES.find(value)
+                except OptionError as error:
+                    raise OptionError("model_config.core", error.message) from error
             if key.endswith("_dim"):
-                _check_whole_number(f"model_config.{key}", value, least=int(key != "gru_dim"))
+                check_whole_number(f"model_config.{key}", value, least=int(key != "core_dim"))
 
-    def _resolve_environment(self) -> None:
-        """Ask the environment how long its episodes are, and whether it comes vectorised."""
-        for option, (before, found) in self._found.items():
-            if getattr(self, option) == found:  # not set by anyone since
-                setattr(self, option, before)
-        self._found = {}
-        steps, vectorised = _ask_environment(self.env, self.env_config)
-        if not vectorised and self.gym_env_vectorize_mode == "vector_entry_point":
-            self._find("gym_env_vectorize_mode", "sync")
-        if self.max_episode_steps is None:
-            if steps is None:
-                raise OptionError(
-                    "max_episode_steps", "is not known for this environment; set it in the config."
-                )
-            self._find("max_episode_steps", int(steps))
-
-    def _find(self, option: str, value: Any) -> None:
-        self._found[option] = (getattr(self, option), value)
-        setattr(self, option, value)
+    def _look_at_environment(self) -> None:
+        mode = self.vectorize_mode
+        limit, key = self.max_episode_steps, self.observation_key
+        asked = (self.env, dict(self.env_config), limit, key, mode)
+        if self._looked_at != asked:
+            self.facts = environments.look(
+                self.env,
+                self.env_config,
+                max_episode_steps=limit,
+                observation_key=key,
+                mode=mode,
+            )
+            self._looked_at = asked
 
 
-def _ask_environment(env: Any, env_config: dict[str, Any]) -> tuple[int | None, bool]:
-    """Steps of the longest episode (None: unknown), and whether there is a vector form."""
-    if not isinstance(env, str) or (":" not in env and env not in gym.registry):
-        return None, False  # a class, or registered with Ray Tune: only its author knows
-    made = gym.make(env, **env_config)
-    try:
-        steps = getattr(made.unwrapped, "max_episode_steps", None)
-        steps = steps or (made.spec.max_episode_steps if made.spec else None)
-        return steps, made.spec is not None and made.spec.vector_entry_point is not None
-    finally:
-        made.close()
-
-
-def _check_whole_number(option: str, value: Any, *, least: int) -> None:
+def check_whole_number(option: str, value: Any, *, least: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise OptionError(option, f"must be a whole number of at least {least}, not {value!r}.")
-
-
-class ConSpecMixinConfig(RewardModelConfig):
-    """Adds `.conspec(...)`: ConSpec as the reward model."""
-
-    def __init__(self, algo_class: type | None = None) -> None:
-        super().__init__(algo_class=algo_class)
-        self.conspec_options: dict[str, Any] = {}
-
-    def conspec(self, **options: Any) -> ConSpecMixinConfig:
-        """Set options of ConSpec; see `rllib_conspec.retrospection.options.ConSpecOptions`."""
-        merged = self.conspec_options | options
-        ConSpecOptions.from_dict(merged)
-        self.conspec_options = merged
-        return self
-
-    @override(RewardModelConfig)
-    def get_reward_model(self) -> RewardModel:
-        return ConSpecModel(ConSpecOptions.from_dict(self.conspec_options), self.gamma)
-
-    @override(RewardModelConfig)
-    def update_from_dict(self, config_dict: dict[str, Any]) -> ConSpecMixinConfig:
-        rest = dict(config_dict)
-        if "conspec" in rest:
-            self.conspec(**rest.pop("conspec"))
-        return super().update_from_dict(rest)
-
-    @override(RewardModelConfig)
-    def validate(self) -> None:
-        ConSpecOptions.from_dict(self.conspec_options)
-        super().validate()

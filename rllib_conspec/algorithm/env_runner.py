@@ -1,6 +1,4 @@
-"""The rollout worker: plays episodes, adds intrinsic rewards, keeps finished episodes for the
-learner.
-"""
+"""The rollout worker: plays episodes, adds intrinsic rewards, and tells the driver about both."""
 
 from __future__ import annotations
 
@@ -8,39 +6,41 @@ import copy
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import ray
+from gymnasium.wrappers.vector import DictInfoToList
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.callbacks.callbacks import RLlibCallback
+from ray.rllib.callbacks.utils import make_callback
 from ray.rllib.env import INPUT_ENV_SINGLE_SPACES
+from ray.rllib.env.env_context import EnvContext
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.env.utils.infinite_lookback_buffer import InfiniteLookbackBuffer
 from ray.rllib.utils import force_list
 from ray.rllib.utils.annotations import override
 
+from rllib_conspec import environments
+from rllib_conspec.algorithm.report import Pointer, Report, Share, joined
 from rllib_conspec.algorithm.rollout import DROPPED, Player, can_play
 from rllib_conspec.algorithm.seeding import derived_seed
-from rllib_conspec.retrospection.memory import StoredEpisode
-from rllib_conspec.retrospection.success import EpisodeSummary, FinishedEpisode, sparse_success
+from rllib_conspec.episodes import Episode
+from rllib_conspec.success import success_function
 
 COMPONENT_SNAPSHOT = "reward_snapshot"
+ENDLESS = 100_000  # steps of an episode after which nobody expects its end
 
 
-@dataclass
-class Report:
-    """What a worker tells the driver about the episodes that it finished since the last report."""
+@dataclass(frozen=True)
+class News:
+    """What a worker has to know before it plays: sent with every request, read when it is new."""
 
-    summaries: list[EpisodeSummary] = field(default_factory=list)
-    episodes: list[Any] = field(default_factory=list)  # StoredEpisode, or a reference to one
-    intrinsic_returns: list[float] = field(default_factory=list)
-    version: int = 0  # of the snapshot that paid
-    dropped: int = 0  # episodes lost because their environment broke down
-    sample_seconds: float = 0.0
-    score_seconds: float = 0.0
+    number: int
+    weights: dict[str, Any]  # state of the policy
+    snapshot: Any  # of the reward models; None where there is none
 
 
 class EpisodeRunner(SingleAgentEnvRunner):
@@ -55,14 +55,56 @@ class EpisodeRunner(SingleAgentEnvRunner):
         super().__init__(config=config, **kwargs)
         self.failure: BaseException | None = None
         self.position = 0  # where training stands, for seeds
+        self._news = 0
         self._report = Report()
-        self._pieces: dict[str, list[tuple[SingleAgentEpisode, StoredEpisode, float]]] = {}
-        model = config.get_reward_model()
-        self.scorer = None
-        self._success = sparse_success
-        if model is not None:
-            self.scorer = model.scorer(self.get_spaces()[INPUT_ENV_SINGLE_SPACES][0].shape)
-            self._success = model.success_function()
+        self._pieces: dict[str, list[SingleAgentEpisode]] = {}  # of episodes that go on
+        self._paid: list[SingleAgentEpisode] = []  # pieces of finished ones, not yet given out
+        self._success = success_function(config.success)
+        # The driver's own runner has no environment where remote ones play.
+        self._critical_events = environments.critical_events(self.env.env) if self.env else ()
+        self.reward_model = config.get_reward_model(*self.get_spaces()[INPUT_ENV_SINGLE_SPACES])
+
+    @override(SingleAgentEnvRunner)
+    def make_env(self) -> None:
+        """RLlib's, but with our environments where episodes are whole: a real time limit, seeded
+        resets, one vector of observations.
+        """
+        if self.config.facts is None:
+            environments.find(self.config.env)  # registers it in this process
+            super().make_env()
+            return
+        if self.env is not None:
+            self.env.close()
+        config = self.config
+        context = EnvContext(
+            config.env_config,
+            worker_index=self.worker_index,
+            num_workers=self.num_workers,
+            remote=config.remote_worker_envs,
+        )
+        self.env = DictInfoToList(
+            environments.make_vector(
+                config.env,
+                context,
+                config.num_envs_per_env_runner,
+                config.facts,
+                observation_key=config.observation_key,
+                mode=config.vectorize_mode,
+            )
+        )
+        self.num_envs = self.env.num_envs
+        self._needs_initial_reset = True
+        make_callback(
+            "on_environment_created",
+            callbacks_objects=self._callbacks,
+            callbacks_functions=config.callbacks_on_environment_created,
+            kwargs={
+                "env_runner": self,
+                "metrics_logger": self.metrics,
+                "env": self.env.unwrapped,
+                "env_context": context,
+            },
+        )
 
     @override(SingleAgentEnvRunner)
     def apply(self, func: Callable, *args: Any, **kwargs: Any) -> Any:
@@ -82,21 +124,97 @@ class EpisodeRunner(SingleAgentEnvRunner):
     def sample(self, **kwargs: Any) -> list[SingleAgentEpisode]:
         if self.config.in_evaluation:
             return self._without_dropped(super().sample(**kwargs))
+        if kwargs or self.config.episodes_per_batch is not None:
+            return self._play_and_report(**kwargs).episodes
+        return self._sample_pieces()
+
+    def _sample_pieces(self) -> list[SingleAgentEpisode]:
+        """About as many steps as were played, in pieces whose episodes have ended; never nothing,
+        which no algorithm of RLlib can learn from.
+
+        A long episode becomes free as a whole, and is given out over the next calls, or batches
+        would have very different sizes.
+        """
+        waited = 0
+        while True:
+            played = self._play_and_report()
+            self._paid += played.episodes
+            if self._paid:
+                break
+            waited += played.steps
+            if waited > ENDLESS * self.num_envs:
+                raise RuntimeError(
+                    f"no episode ended within {ENDLESS} steps, and intrinsic rewards are those of "
+                    "whole episodes: give the environment a time limit (gymnasium's TimeLimit)."
+                )
+        ends = np.cumsum([len(piece) for piece in self._paid])
+        count = int(np.searchsorted(ends, max(1, played.steps))) + 1
+        given, self._paid = self._paid[:count], self._paid[count:]
+        return given
+
+    def _play_and_report(self, **kwargs: Any) -> _Played:
+        played = self._play(**kwargs)
+        if self.reward_model is not None:
+            # A local worker's learner is in the same process: nothing to transfer.
+            put = ray.put if self.worker_index else lambda share: share
+            shares = [put(Share([], [e])) for _, e in played.whole]
+            self._report.episodes += [Pointer(share, 0) for share in shares]
+        return played
+
+    def sample_shares(
+        self, position: int, news: News | ray.ObjectRef
+    ) -> tuple[list[Any], dict[str, Any], Report]:
+        """A batch of whole episodes, in one request: what is new comes in, and out go the shares of
+        the learners (or references to them), RLlib's metrics and the report.
+
+        `position` says how many environment steps training stands at.
+        """
+        self.position = position
+        self.hear(ray.get(news) if isinstance(news, ray.ObjectRef) else news)
+        played = self._play()
+        count = max(1, self.config.num_learners)
+        pay = self.reward_model is not None
+        shares = [
+            Share(played.episodes[i::count], [e for _, e in played.whole[i::count]] if pay else [])
+            for i in range(count)
+        ]
+        if self.worker_index:
+            shares = [ray.put(share) for share in shares]
+        if pay:
+            self._report.episodes = [
+                Pointer(shares[i % count], i // count) for i in range(len(played.whole))
+            ]
+        return shares, self.get_metrics(), self.take_report()
+
+    def hear(self, news: News) -> None:
+        """Take in newer weights and snapshots."""
+        if news.number != self._news:
+            self._weights_seq_no = 0  # or RLlib would not take the older weights of a checkpoint
+            super().set_state(news.weights)
+            if news.snapshot is not None:
+                self.load(news.snapshot)
+            self._news = news.number
+
+    # --- playing ------------------------------------------------------------------------------
+
+    def _play(self, **kwargs: Any) -> _Played:
+        """Play and pay, timed; the numbers of the report are kept up."""
         start = time.perf_counter()
         whole = self.config.episodes_per_batch is not None and not kwargs
         episodes = self._sample_whole_episodes() if whole else self._sample_as_rllib(**kwargs)
         sampled = time.perf_counter()
-        episodes = self._pay(episodes)
+        played = self._pay(episodes)
+        self._report.any_reward |= any(np.any(e.rewards.data) for e in played.episodes)
+        self._report.incidents += self._incidents_of_environment()
         self._report.sample_seconds += sampled - start
         self._report.score_seconds += time.perf_counter() - sampled
-        return episodes
+        return played
 
-    def sample_at(self, position: int) -> tuple[list[SingleAgentEpisode], dict[str, Any]]:
-        """Episodes and metrics of the batch that begins after `position` environment steps."""
-        self.position = position
-        return self.sample(), self.get_metrics()
-
-    # --- whole episodes -----------------------------------------------------------------------
+    def _incidents_of_environment(self) -> list[str]:
+        """What befell an environment that can tell (a Unity player that was lost)."""
+        take = getattr(self.env.unwrapped, "take_incidents", None) if self.env else None
+        who = f"rollout worker {self.worker_index}: " if self.worker_index else ""
+        return [f"{who}{line}" for line in take()] if take else []
 
     def _sample_whole_episodes(self) -> list[SingleAgentEpisode]:
         """This worker's share of the batch's episodes."""
@@ -109,6 +227,7 @@ class EpisodeRunner(SingleAgentEnvRunner):
         player = Player(
             self.env.env,  # below the wrapper that turns infos into one dict per environment
             self.module,
+            longest=self.config.facts.max_episode_steps,
             normalize=self.config.normalize_actions,
             clip=self.config.clip_actions,
         )
@@ -121,11 +240,16 @@ class EpisodeRunner(SingleAgentEnvRunner):
         return episodes
 
     def _sample_as_rllib(self, **kwargs: Any) -> list[SingleAgentEpisode]:
-        return self._without_dropped(super().sample(**kwargs))
+        episodes = self._without_dropped(super().sample(**kwargs))
+        # Environments may have begun anew (for evaluation, after a step that failed): nobody will
+        # end what was played before.
+        going_on = {e.id_ for e in (*episodes, *self._ongoing_episodes)}
+        self._pieces = {id_: own for id_, own in self._pieces.items() if id_ in going_on}
+        return episodes
 
     def _without_dropped(self, episodes: list[SingleAgentEpisode]) -> list[SingleAgentEpisode]:
         """Take out the ends of episodes that were cut short by a broken environment, also from
-        RLlib's metrics. Pieces of them that were sampled earlier have been learned from already.
+        RLlib's metrics, with the pieces of them that are held back.
         """
         lost = {e.id_ for e in episodes if e.is_done and e.get_infos(-1).get(DROPPED)}
         if not lost:
@@ -150,61 +274,40 @@ class EpisodeRunner(SingleAgentEnvRunner):
         own_callbacks = any(
             c is not RLlibCallback for c in force_list(config.callbacks_class)
         ) or any(value for name, value in vars(config).items() if name.startswith("callbacks_on_"))
-        own_connectors = (
-            config._env_to_module_connector is not None
-            or config._module_to_env_connector is not None
+        return (
+            not own_callbacks and not config.own_connectors and can_play(self.env.env, self.module)
         )
-        return not own_callbacks and not own_connectors and can_play(self.env.env, self.module)
 
     # --- intrinsic rewards --------------------------------------------------------------------
 
-    def _pay(self, episodes: list[SingleAgentEpisode]) -> list[SingleAgentEpisode]:
-        """The same episodes with intrinsic rewards added; finished ones go into the report."""
-        stored = [StoredEpisode.of(e.get_observations()[1:], False) for e in episodes]
-        intrinsic = (
-            self.scorer.reward(stored)
-            if self.scorer is not None
-            else [np.zeros(len(e), dtype=np.float32) for e in episodes]
-        )
-        self._report.version = self.scorer.version if self.scorer is not None else 0
-        for episode, piece, extra in zip(episodes, stored, intrinsic, strict=True):
-            self._collect(episode, piece, float(extra.sum()))
-        return [_with_extra_reward(e, r) for e, r in zip(episodes, intrinsic, strict=True)]
+    def _pay(self, episodes: list[SingleAgentEpisode]) -> _Played:
+        """The same episodes with intrinsic rewards added.
 
-    def _collect(self, episode: SingleAgentEpisode, piece: StoredEpisode, paid: float) -> None:
-        """Join the pieces of an episode; when it is finished, sum it up for the driver."""
-        pieces = self._pieces.setdefault(episode.id_, [])
-        pieces.append((episode, piece, paid))
-        if not episode.is_done:
-            return
-        del self._pieces[episode.id_]
-        finished = FinishedEpisode(
-            observations=np.concatenate([p.frames for _, p, _ in pieces]),
-            actions=np.concatenate([np.asarray(e.get_actions()) for e, _, _ in pieces]),
-            rewards=np.concatenate([np.asarray(e.get_rewards()) for e, _, _ in pieces]),
-            info=episode.get_infos(-1),
-        )
-        success = self._success(finished)
-        self._report.summaries.append(
-            EpisodeSummary(float(finished.rewards.sum()), len(finished.rewards), success)
-        )
-        self._report.intrinsic_returns.append(sum(paid for _, _, paid in pieces))
-        if self.scorer is not None:
-            whole = piece if len(pieces) == 1 else StoredEpisode.of(finished.observations, False)
-            whole = replace(whole, events=self._events([e for e, _, _ in pieces]))
-            # A local worker's learner is in the same process: nothing to transfer.
-            self._report.episodes.append(ray.put(whole) if self.worker_index else whole)
+        Rewards are those of a whole episode: where an algorithm takes pieces, they are held back
+        until their episode ends, or a window, a potential or "once an episode" would begin anew at
+        every cut.
+        """
+        steps = sum(map(len, episodes))
+        whole = [p for episode in episodes if (p := self._finished(episode)) is not None]
+        finished = [(p, joined(p, self._success, self._critical_events)) for p in whole]
+        self._report.summaries += [episode.summary for _, episode in finished]
+        if self.reward_model is None:
+            return _Played(episodes, finished, steps)
+        intrinsic = self.reward_model.reward([episode for _, episode in finished])
+        self._report.version = self.reward_model.version
+        self._report.intrinsic_returns += [float(extra.sum()) for extra in intrinsic]
+        paid = []
+        for (pieces, _), extra in zip(finished, intrinsic, strict=True):
+            ends = np.cumsum([len(piece) for piece in pieces])[:-1]
+            for piece, part in zip(pieces, np.split(extra, ends), strict=True):
+                paid.append(_with_extra_reward(piece, part))
+        return _Played(paid, finished, steps)
 
-    def _events(self, pieces: list[SingleAgentEpisode]) -> tuple[tuple[int, str], ...]:
-        """(step, name) of the infos that the environment declares as `critical_events`."""
-        names = getattr(self.env.unwrapped, "critical_events", ())
-        infos = [info for piece in pieces for info in piece.get_infos()[1:]] if names else []
-        return tuple(
-            (t, f"{name} {int(info[name])}")
-            for t, info in enumerate(infos)
-            for name in names
-            if info.get(name)
-        )
+    def _finished(self, piece: SingleAgentEpisode) -> list[SingleAgentEpisode] | None:
+        """All pieces of the episode that ends with this one; None while it goes on."""
+        pieces = self._pieces.setdefault(piece.id_, [])
+        pieces.append(piece)
+        return self._pieces.pop(piece.id_) if piece.is_done else None
 
     def take_report(self) -> Report:
         """What happened since the last report. The references in it keep the episodes alive."""
@@ -217,17 +320,35 @@ class EpisodeRunner(SingleAgentEnvRunner):
     def get_state(self, components=None, *, not_components=None, **kwargs: Any) -> dict[str, Any]:
         state = super().get_state(components, not_components=not_components, **kwargs)
         # A restarted worker is synced from the local one, and must score as the others do.
-        if self.scorer is not None and self._check_component(
+        if self.reward_model is not None and self._check_component(
             COMPONENT_SNAPSHOT, components, not_components
         ):
-            state[COMPONENT_SNAPSHOT] = self.scorer.snapshot
+            state[COMPONENT_SNAPSHOT] = self.snapshot
         return state
 
     @override(SingleAgentEnvRunner)
     def set_state(self, state: dict[str, Any]) -> None:
         super().set_state(state)
-        if self.scorer is not None and COMPONENT_SNAPSHOT in state:
-            self.scorer.load(state[COMPONENT_SNAPSHOT])
+        if self.reward_model is not None and state.get(COMPONENT_SNAPSHOT) is not None:
+            self.load(state[COMPONENT_SNAPSHOT])
+
+    snapshot: Any = None  # the one loaded last
+
+    def load(self, snapshot: Any) -> None:
+        """Pay by this snapshot of the reward models from now on."""
+        self.reward_model.load(snapshot)
+        self.snapshot = snapshot
+
+
+@dataclass(frozen=True)
+class _Played:
+    """Episodes (or pieces) for the RL update, the finished ones among them, each with the pieces
+    that it was made of, and how many steps were played.
+    """
+
+    episodes: list[SingleAgentEpisode]
+    whole: list[tuple[list[SingleAgentEpisode], Episode]]
+    steps: int
 
 
 def _with_extra_reward(episode: SingleAgentEpisode, extra: np.ndarray) -> SingleAgentEpisode:

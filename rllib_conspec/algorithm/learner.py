@@ -1,4 +1,4 @@
-"""Learners that hold a reward model beside the RL module."""
+"""Learners that hold reward models beside the RL module, and PPO's with auxiliary losses."""
 
 from __future__ import annotations
 
@@ -6,28 +6,32 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-import ray
 import torch
 from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
-from ray.rllib.core import DEFAULT_MODULE_ID
+from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.utils.annotations import override
+from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 from torch import Tensor
 
+from rllib_conspec import auxiliary
+from rllib_conspec.algorithm.report import Pointer, episodes_at
 from rllib_conspec.algorithm.seeding import derived_seed, seed_everything
 from rllib_conspec.algorithm.threads import cores_for
-from rllib_conspec.networks.colours import shift_colours
+from rllib_conspec.auxiliary.base import PolicyBatch
 
 COMPONENT_REWARD_MODEL = "reward_model"
+COMPONENT_AUXILIARY = "auxiliary"
+WEIGHTS = "_weights_after_update"
 
 
 class RewardModelLearner(TorchLearner):
-    """A learner that owns a reward model as an attribute.
+    """A learner that owns reward models as an attribute.
 
     Not a second RLModule: runners drop modules that they do not act with, and optimizers registered
-    with RLlib are zeroed by every RL gradient. The model has an optimizer of its own and takes part
-    in checkpoints as a component.
+    with RLlib are zeroed by every RL gradient. The models have optimizers of their own and take
+    part in checkpoints as a component.
     """
 
     reward_model = None
@@ -35,23 +39,18 @@ class RewardModelLearner(TorchLearner):
     @override(TorchLearner)
     def build(self) -> None:
         super().build()
-        model = self.config.get_reward_model()
-        if model is not None:
-            self.reward_model = model.learner(
-                self.module[DEFAULT_MODULE_ID].observation_space.shape,
-                self._device,
-                # Equal on all learners, so that their memories and prototypes stay equal.
-                derived_seed(self.config.seed, "reward_model"),
-            )
+        module = self.module[DEFAULT_MODULE_ID]
+        self.reward_model = self.config.get_reward_model(
+            module.observation_space, module.action_space, self._device
+        )
 
-    def update_reward_model(self, episodes: Sequence[Any]) -> dict[str, Any]:
-        """Add episodes (or references to them, fetched here) and learn. Returns metrics."""
-        self.reward_model.add(_fetch(episodes))
+    def update_reward_model(
+        self, chosen: Sequence[tuple[Any, Pointer]]
+    ) -> tuple[dict[str, Any], list[str], Any]:
+        """Learn from episodes (fetched here). Returns metrics, hints and the newest snapshot."""
         with cores_for(self.reward_model.num_parameters):
-            return self.reward_model.step()
-
-    def reward_snapshot(self) -> Any:
-        return self.reward_model.snapshot()
+            metrics = self.reward_model.update(episodes_at(chosen))
+            return metrics, self.reward_model.hints(), self.reward_model.snapshot()
 
     @override(TorchLearner)
     def update(self, *args: Any, **kwargs: Any) -> Any:
@@ -75,36 +74,57 @@ class RewardModelLearner(TorchLearner):
             self.reward_model.set_state(state[COMPONENT_REWARD_MODEL])
 
 
-def _fetch(episodes: Sequence[Any]) -> list[Any]:
-    """The episodes behind references, without those whose worker died before they were fetched."""
-    found = []
-    for episode, success in episodes:
-        if isinstance(episode, ray.ObjectRef):
-            try:
-                episode = ray.get(episode).copied()
-            except ray.exceptions.ObjectLostError:
-                continue
-        found.append(episode.judged(success))
-    return found
-
-
 class EpisodePPOLearner(RewardModelLearner, PPOTorchLearner):
-    """PPO with the paper's Adam epsilon, and a reward model if the configuration has one."""
+    """PPO with the paper's Adam epsilon, auxiliary losses, and reward models if there are any."""
+
+    auxiliary: dict[str, Any] = {}  # name → AuxiliaryLoss
+
+    @override(PPOTorchLearner)
+    def update(self, *args: Any, return_state: bool = False, **kwargs: Any) -> Any:
+        """PPO's; with `return_state` the policy's weights are part of the answer."""
+        results = super().update(*args, **kwargs)
+        if return_state:
+            results[WEIGHTS] = self.weights()
+        return results
+
+    def weights(self) -> dict[str, Any]:
+        """What a rollout worker needs of the policy."""
+        name = f"{COMPONENT_RL_MODULE}/{DEFAULT_MODULE_ID}"
+        state = self.get_state(components=[name], inference_only=True)
+        return {key: state[key] for key in (COMPONENT_RL_MODULE, WEIGHTS_SEQ_NO)}
 
     @override(PPOTorchLearner)
     def compute_loss_for_module(self, *, module_id, config, batch, fwd_out) -> Tensor:
         loss = super().compute_loss_for_module(
             module_id=module_id, config=config, batch=batch, fwd_out=fwd_out
         )
-        if not config.colour_coeff:
+        if not self.auxiliary:
             return loss
-        change = colour_loss(self.module[module_id].unwrapped(), batch, fwd_out)
-        self.metrics.log_value((module_id, "colour_loss"), change, window=1)
-        return loss + config.colour_coeff * change
+        seen = policy_batch(self.module[module_id].unwrapped(), batch, fwd_out)
+        for name, extra in self.auxiliary.items():
+            value = extra.loss(seen)
+            self.metrics.log_value((module_id, f"{name}_loss"), value.detach(), window=1)
+            loss = loss + value
+        return loss
+
+    @override(PPOTorchLearner)
+    def apply_gradients(self, gradients_dict: Any) -> None:
+        super().apply_gradients(gradients_dict)
+        for extra in self.auxiliary.values():
+            extra.after_step()
 
     @override(PPOTorchLearner)
     def configure_optimizers_for_module(self, module_id: str, config=None) -> None:
-        parameters = self.get_parameters(self._module[module_id])
+        module = self._module[module_id]
+        self.auxiliary = {
+            name: auxiliary.find_loss(name)(
+                auxiliary.options_of(name, values), module.unwrapped().encoder
+            ).to(self._device)
+            for name, values in config.auxiliary.items()
+        }
+        parameters = self.get_parameters(module)
+        for extra in self.auxiliary.values():
+            parameters = [*parameters, *extra.parameters()]
         self.register_optimizer(
             module_id=module_id,
             optimizer=torch.optim.Adam(parameters, eps=config.adam_eps),
@@ -112,25 +132,46 @@ class EpisodePPOLearner(RewardModelLearner, PPOTorchLearner):
             lr_or_lr_schedule=config.lr,
         )
 
+    @override(RewardModelLearner)
+    def get_state(self, components=None, *, not_components=None, **kwargs: Any) -> dict[str, Any]:
+        state = super().get_state(components, not_components=not_components, **kwargs)
+        if self.auxiliary and self._check_component(
+            COMPONENT_AUXILIARY, components, not_components
+        ):
+            state[COMPONENT_AUXILIARY] = {n: a.state_dict() for n, a in self.auxiliary.items()}
+        return state
 
-def colour_loss(module: Any, batch: dict[str, Any], fwd_out: dict[str, Any]) -> Tensor:
-    """How far policy and value change when the pictures are seen in other colours.
+    @override(RewardModelLearner)
+    def set_state(self, state: dict[str, Any]) -> None:
+        super().set_state(state)
+        for name, own in state.get(COMPONENT_AUXILIARY, {}).items():
+            if name in self.auxiliary:
+                self.auxiliary[name].load_state_dict(own)
 
-    The regulariser of DrAC (Raileanu et al., 2021): what the policy does on the pictures as they
-    are is the target, so that the RL gradient itself is not touched.
-    """
-    shifted = module.forward_train(batch | {Columns.OBS: shift_colours(batch[Columns.OBS])})
+
+def policy_batch(module: Any, batch: dict[str, Any], fwd_out: dict[str, Any]) -> PolicyBatch:
+    """A minibatch as auxiliary losses see it."""
     actions = module.get_train_action_dist_cls()
-    before = actions.from_logits(fwd_out[Columns.ACTION_DIST_INPUTS].detach())
-    after = actions.from_logits(shifted[Columns.ACTION_DIST_INPUTS])
-    value = module.compute_values(batch, fwd_out[Columns.EMBEDDINGS]).detach()
-    shifted_value = module.compute_values(batch, shifted[Columns.EMBEDDINGS])
-    change = before.kl(after) + 0.5 * (value - shifted_value) ** 2
-    mask = batch.get(Columns.LOSS_MASK)
-    return change.mean() if mask is None else change[mask].mean()
+
+    def forward(observations: Tensor) -> tuple[Tensor, Tensor]:
+        out = module.forward_train(batch | {Columns.OBS: observations})
+        values = module.compute_values(batch, out[Columns.EMBEDDINGS])
+        return out[Columns.ACTION_DIST_INPUTS], values
+
+    def kl(before: Tensor, after: Tensor) -> Tensor:
+        return actions.from_logits(before).kl(actions.from_logits(after))
+
+    return PolicyBatch(
+        observations=batch[Columns.OBS],
+        mask=batch.get(Columns.LOSS_MASK),
+        inputs=fwd_out[Columns.ACTION_DIST_INPUTS],
+        values=module.compute_values(batch, fwd_out[Columns.EMBEDDINGS]),
+        forward=forward,
+        kl=kl,
+    )
 
 
 @cache
 def with_reward_model_learner(base: type) -> type:
-    """`base` (any torch learner class) with a reward model."""
+    """`base` (any torch learner class) with reward models."""
     return type(f"RewardModel{base.__name__}", (RewardModelLearner, base), {})

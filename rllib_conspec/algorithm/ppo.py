@@ -1,15 +1,21 @@
 """PPO on batches of whole episodes, with the paper's hyperparameters: the backbone and the
 baseline.
+
+An iteration makes one request to the workers and two to the learners: workers get what is new and
+give shares of episodes; learners train the policy and answer with its weights, then train the
+reward models and answer with a snapshot. Both go to the workers with the next request.
 """
 
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import ray
 from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.algorithms.ppo import PPO, PPOConfig
-from ray.rllib.core import ALL_MODULES
 from ray.rllib.core.learner.training_data import TrainingData
 from ray.rllib.utils.annotations import override
 from ray.rllib.utils.metrics import (
@@ -18,19 +24,48 @@ from ray.rllib.utils.metrics import (
     NUM_ENV_STEPS_SAMPLED_LIFETIME,
 )
 
-from rllib_conspec.algorithm.algorithm import AHEAD, RewardModelAlgorithm
+from rllib_conspec import auxiliary
 from rllib_conspec.algorithm.config import EpisodesConfig
-from rllib_conspec.algorithm.learner import EpisodePPOLearner
+from rllib_conspec.algorithm.driver import RewardModelAlgorithm, learner_values
+from rllib_conspec.algorithm.env_runner import News
+from rllib_conspec.algorithm.learner import WEIGHTS, EpisodePPOLearner
+from rllib_conspec.algorithm.report import Report, Share, fetched
 from rllib_conspec.errors import OptionError
-from rllib_conspec.networks.policy import MODEL_CONFIG
+
+AHEAD = "sample_ahead"  # tag of requests to workers that are not waited for
+PRESETS = {
+    "paper": {
+        "lr": 2e-4,
+        "learn_without_reward": True,
+        "num_env_runners": 2,
+        "num_envs_per_env_runner": 8,
+        "model": {"encoder_dim": 512, "core_dim": 512},
+    },
+    "few_successes": {
+        "lr": 5e-4,  # the networks are a quarter as wide
+        "learn_without_reward": False,
+        "num_env_runners": 0,  # one process and one core: run another seed on the other
+        "num_envs_per_env_runner": 16,
+        "model": {"encoder_dim": 128, "core_dim": 128},
+    },
+}
+
+
+class WorkersLost(RuntimeError):
+    """No rollout worker answered for `worker_timeout_s`."""
+
+
+class LearnersLost(RuntimeError):
+    """There is nobody left to learn."""
 
 
 class WholeEpisodePPOConfig(EpisodesConfig, PPOConfig):
-    """Defaults of the paper's appendix; RLlib's differ in every one of them."""
+    """Defaults of the paper's appendix, but for what the preset says; RLlib's differ in every one
+    of them.
+    """
 
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class=algo_class or WholeEpisodePPO)
-        self.lr = 2e-4
         self.adam_eps: float = 1e-5
         self.gamma = 0.99
         self.lambda_ = 0.95
@@ -45,10 +80,16 @@ class WholeEpisodePPOConfig(EpisodesConfig, PPOConfig):
         # Off: batches without any reward are not learned from. Their advantages are the value
         # function's noise, which PPO scales up to unit size; the policy then drifts at random.
         self.learn_without_reward: bool = True
-        # Above 0: the policy is asked to do the same when colours are swapped and inverted.
-        self.colour_coeff: float = 0.0
-        self.num_env_runners = 2
-        self.num_envs_per_env_runner = 8
+        self.auxiliary: dict[str, dict[str, Any]] = {}
+        self._use_preset(self.preset)
+
+    @override(EpisodesConfig)
+    def _use_preset(self, preset: str) -> None:
+        super()._use_preset(preset)
+        values = dict(PRESETS[preset])
+        self._model_config = {**(self._model_config or {}), **values.pop("model")}
+        for name, value in values.items():
+            setattr(self, name, value)
 
     @override(PPOConfig)
     def training(
@@ -56,7 +97,7 @@ class WholeEpisodePPOConfig(EpisodesConfig, PPOConfig):
         *,
         adam_eps: float = NotProvided,
         learn_without_reward: bool = NotProvided,
-        colour_coeff: float = NotProvided,
+        auxiliary: Mapping[str, Mapping[str, Any]] = NotProvided,
         **kwargs: Any,
     ) -> WholeEpisodePPOConfig:
         """PPO's settings, and:
@@ -64,101 +105,188 @@ class WholeEpisodePPOConfig(EpisodesConfig, PPOConfig):
         Args:
             adam_eps: Epsilon of the policy's Adam.
             learn_without_reward: Whether to update the policy on batches in which nothing was paid.
-            colour_coeff: Weight of a loss that keeps policy and value the same on pictures with
-                swapped and inverted colours. 0, the paper's: none. It doubles the policy's part of
-                an iteration.
+            auxiliary: Losses beside the policy's own, by name or import path, each with options:
+                `{"drac": {"coeff": 0.2}}`.
         """
         super().training(**kwargs)
         if adam_eps is not NotProvided:
             self.adam_eps = adam_eps
         if learn_without_reward is not NotProvided:
             self.learn_without_reward = learn_without_reward
-        if colour_coeff is not NotProvided:
-            self.colour_coeff = colour_coeff
+        if auxiliary is not NotProvided:
+            self.auxiliary = dict(auxiliary)
         return self
 
     @override(PPOConfig)
     def validate(self) -> None:
         super().validate()
-        weight = self.colour_coeff
-        if isinstance(weight, bool) or not isinstance(weight, int | float) or not weight >= 0:
-            raise OptionError("colour_coeff", f"must be a number of at least 0, not {weight!r}.")
-        if weight and (MODEL_CONFIG | self._model_config)["encoder"] == "mlp":
-            raise OptionError("colour_coeff", "is for pictures, and encoder mlp reads vectors.")
+        shape = self.facts.observation_space.shape
+        for name, values in self.auxiliary.items():
+            try:
+                options = auxiliary.options_of(name, values)
+                auxiliary.find_loss(name).check(options, shape)
+            except OptionError as error:
+                path = error if error.option.startswith(name) else error.within(name)
+                raise path.within("auxiliary") from error
 
     @override(PPOConfig)
     def get_default_learner_class(self) -> type:
         return EpisodePPOLearner
 
 
-class _EpisodePPO(PPO):
-    """PPO's training step in phases that are timed one by one."""
-
-    @override(PPO)
-    def training_step(self) -> None:
-        sampled = self._sample()
-        episodes = [episode for batch, _ in sampled for episode in batch]
-        if not episodes:
-            return
-        self.metrics.aggregate([results for _, results in sampled], key=ENV_RUNNER_RESULTS)
-        with self._timed("rl_update"):
-            if self.config.learn_without_reward or any(e.rewards.data.any() for e in episodes):
-                self._update(episodes)
-
-    def _sample(self) -> list[tuple[list[Any], dict[str, Any]]]:
-        """Every worker's episodes and metrics: those played ahead, or new ones."""
-        limit = self.config.sample_timeout_s
-        ahead = self.env_runner_group.fetch_ready_async_reqs(tags=AHEAD, timeout_seconds=limit)
-        if ahead:
-            return [sampled for _, sampled in sorted(ahead, key=lambda answer: answer[0])]
-        return self.env_runner_group.foreach_env_runner(
-            lambda runner, position=self._position: runner.sample_at(position),
-            local_env_runner=self.config.num_env_runners == 0,
-            timeout_seconds=limit,
-        )
-
-    def _update(self, episodes: list[Any]) -> None:
-        results = self.learner_group.update(
-            training_data=WholeEpisodes(episodes=episodes),
-            timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: self._position},
-            num_epochs=self.config.num_epochs,
-            minibatch_size=self._minibatch_size(episodes),
-            shuffle_batch_per_epoch=self.config.shuffle_batch_per_epoch,
-        )
-        self.metrics.aggregate(results, key=LEARNER_RESULTS)
-        self.env_runner_group.sync_weights(
-            from_worker_or_learner_group=self.learner_group,
-            policies=set(results[0]) - {ALL_MODULES},
-            inference_only=True,
-        )
-
-    def _minibatch_size(self, episodes: list[Any]) -> int:
-        """`episodes_per_minibatch` in RLlib's measure: that share of the batch's steps.
-
-        RLlib cuts minibatches in proportion to steps, each episode counting one more than it has.
-        """
-        count = min(self.config.episodes_per_minibatch, len(episodes))
-        return math.ceil(count * sum(len(e) + 1 for e in episodes) / len(episodes))
-
-
-class WholeEpisodes(TrainingData):
-    """Training data that is dealt out to learners by whole episodes; RLlib would cut one in two."""
-
-    @override(TrainingData)
-    def shard(self, num_shards: int, **kwargs: Any) -> list[tuple[TrainingData, dict]]:
-        shards = [self.episodes[i::num_shards] for i in range(num_shards)]
-        # Equal for all, or the learners would wait for each other's gradients for ever.
-        steps = max(sum(len(e) + 1 for e in shard) for shard in shards)
-        count = math.ceil(kwargs.get("num_epochs", 1) * steps / kwargs["minibatch_size"])
-        return [(TrainingData(episodes=s), {"num_total_minibatches": count}) for s in shards]
-
-
-class WholeEpisodePPO(RewardModelAlgorithm, _EpisodePPO):
-    """Plain PPO on the same workers, policies and batches as ConSpec: what ConSpec is compared
-    with.
-    """
+class WholeEpisodePPO(RewardModelAlgorithm, PPO):
+    """PPO on whole episodes. Without reward models: what others are compared with."""
 
     @classmethod
     @override(PPO)
     def get_default_config(cls) -> WholeEpisodePPOConfig:
         return WholeEpisodePPOConfig()
+
+    @override(RewardModelAlgorithm)
+    def setup(self, config: Any) -> None:
+        self._news: News | None = None  # None: ask the learners
+        self._told = 0  # grows over restores too: a worker that outlives one must listen
+        super().setup(config)
+
+    @override(RewardModelAlgorithm)
+    def _sample_and_learn(self) -> list[Report]:
+        sampled = self._sample()
+        shares, results, reports = zip(*sampled, strict=True)
+        self.metrics.aggregate(list(results), key=ENV_RUNNER_RESULTS)
+        with self._iteration_metrics.timed("rl_update"):
+            paid = any(r.any_reward for r in reports)
+            if self.config.learn_without_reward or paid:
+                self._update(shares, reports)
+        if self.config.sample_ahead:
+            # Workers play the next batch while the reward models learn.
+            self.env_runner_group.foreach_env_runner_async(self._request(), tag=AHEAD)
+        return list(reports)
+
+    def _sample(self) -> list[tuple[list[Any], dict[str, Any], Report]]:
+        """Every worker's answer: to the request made ahead, or to a new one. Tries again while
+        workers restart, but not for ever.
+        """
+        deadline = time.monotonic() + self.config.worker_timeout_s
+        while True:
+            answers = self._answers()
+            self._raise_worker_failure()
+            if any(report.sample_seconds for _, _, report in answers):
+                return answers
+            if time.monotonic() > deadline:
+                raise WorkersLost(
+                    f"no rollout worker answered for {self.config.worker_timeout_s:.0f} s; "
+                    "raise worker_timeout_s if they need longer to restart."
+                )
+            time.sleep(1.0)
+            self.restore_env_runners(self.env_runner_group)
+
+    def _answers(self) -> list[Any]:
+        group, limit = self.env_runner_group, self.config.sample_timeout_s
+        ahead = group.fetch_ready_async_reqs(tags=AHEAD, timeout_seconds=limit)
+        if ahead:
+            return [sampled for _, sampled in sorted(ahead, key=lambda answer: answer[0])]
+        return group.foreach_env_runner(
+            self._request(),
+            local_env_runner=self.config.num_env_runners == 0,
+            timeout_seconds=limit,
+        )
+
+    def _request(self) -> Any:
+        """What is asked of every worker, with what is new to it."""
+        if self._news is None:
+            self._tell_all()
+        news, position = self._news, self._position
+        if self.config.num_env_runners:
+            news = ray.put(news)
+        return lambda runner: runner.sample_shares(position, news)
+
+    def _tell_all(self) -> None:
+        """Have said what the learners hold."""
+        asked = self.learner_group.foreach_learner(lambda learner: learner.weights())
+        self._tell(weights=learner_values(asked)[0], snapshot=self._snapshot())
+
+    def _tell(self, **new: Any) -> None:
+        """Have this said with the next request."""
+        before = self._news or News(0, {}, None)
+        fields = {"weights": before.weights, "snapshot": before.snapshot} | new
+        self._told += 1
+        self._news = News(self._told, **fields)
+        if self.env_runner is not None:
+            self.env_runner.hear(self._news)
+
+    @override(RewardModelAlgorithm)
+    def _announce(self, snapshot: Any) -> None:
+        self._tell(snapshot=snapshot)
+
+    def _update(self, shares: Sequence[Sequence[Any]], reports: Sequence[Report]) -> None:
+        data = WholeEpisodes.of(shares, reports)
+        if not all(data.steps):  # where workers or environments broke down: a learner has nothing
+            return
+        results = self.learner_group.update(
+            training_data=data,
+            timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: self._position},
+            num_epochs=self.config.num_epochs,
+            minibatch_size=data.minibatch_size(self.config.episodes_per_minibatch),
+            shuffle_batch_per_epoch=self.config.shuffle_batch_per_epoch,
+            return_state=True,
+        )
+        weights = [w for r in results if (w := r.pop(WEIGHTS, None)) is not None]
+        if not weights:
+            raise LearnersLost("no learner answered: their processes have died.")
+        self.metrics.aggregate(results, key=LEARNER_RESULTS)
+        self._tell(weights=weights[0])
+
+    @override(RewardModelAlgorithm)
+    def set_state(self, state: dict[str, Any]) -> None:
+        if self.config.sample_ahead:  # what was played ahead belongs to another state
+            group, limit = self.env_runner_group, self.config.sample_timeout_s
+            group.fetch_ready_async_reqs(tags=AHEAD, timeout_seconds=limit)
+        self._news = None  # what was said before is not true any more
+        super().set_state(state)
+        self._tell_all()  # at once: the local worker may be asked to evaluate
+
+
+class WholeEpisodes(TrainingData):
+    """Training data that is dealt out to learners by whole episodes; RLlib would cut one in two.
+
+    It holds the workers' shares, or references to them: learners fetch their own.
+    """
+
+    @classmethod
+    def of(cls, shares: Sequence[Sequence[Any]], reports: Sequence[Report]) -> WholeEpisodes:
+        """`shares` [worker][learner], and the workers' reports."""
+        data = cls(episodes=[])
+        count = len(shares[0])
+        # An episode counts one more step than it has.
+        lengths = [[s.length + 1 for s in report.summaries] for report in reports]
+        # A worker deals its episodes out in turn, beginning where the one before it ended, or the
+        # first learner would get all where workers have a single episode.
+        begins = [sum(len(own) for own in lengths[:worker]) for worker in range(len(shares))]
+        data.shares, data.steps = [], []  # both [learner]
+        for i in range(count):
+            turns = [(i - begin) % count for begin in begins]
+            data.shares.append([own[j] for own, j in zip(shares, turns, strict=True)])
+            steps = (sum(own[j::count]) for own, j in zip(lengths, turns, strict=True))
+            data.steps.append(sum(steps))
+        data.count = sum(len(own) for own in lengths)
+        return data
+
+    def minibatch_size(self, episodes: int) -> int:
+        """That many episodes in RLlib's measure: their share of the batch's steps."""
+        return math.ceil(min(episodes, self.count) * sum(self.steps) / self.count)
+
+    @override(TrainingData)
+    def shard(self, num_shards: int, **kwargs: Any) -> list[tuple[TrainingData, dict]]:
+        # Equal for all, or the learners would wait for each other's gradients for ever.
+        count = math.ceil(kwargs.get("num_epochs", 1) * max(self.steps) / kwargs["minibatch_size"])
+        parts = []
+        for shares in self.shares:
+            part = WholeEpisodes(episodes=[])
+            part.shares = [shares]
+            parts.append((part, {"num_total_minibatches": count}))
+        return parts
+
+    @override(TrainingData)
+    def solve_refs(self) -> None:
+        found = [fetched(share) for shares in self.shares for share in shares]
+        self.episodes = [e for share in found if share is not None for e in Share(*share).rl]

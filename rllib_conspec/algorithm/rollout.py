@@ -2,9 +2,10 @@
 
 RLlib's own loop builds a batch from lists and takes actions apart again at every step, which costs
 more than a small policy's forward pass. Here observations, recurrent states and actions stay arrays
-over all environments of the worker, and episodes are cut out of them at the end. Every episode that
-is started is finished and returned, so that short episodes are not favoured. The exception are
-episodes whose environment broke down: `info["dropped"]` marks them, and they are played anew.
+over all environments of the worker. Each observation is copied once, into a block in which an
+episode is one contiguous piece; episodes are views of it. Every episode that is started is finished
+and returned, so that short episodes are not favoured. The exception are episodes whose environment
+broke down: `info["dropped"]` marks them, and they are played anew.
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.env.utils.infinite_lookback_buffer import InfiniteLookbackBuffer
 from ray.rllib.utils.spaces.space_utils import clip_action, unsquash_action
 
-from rllib_conspec.networks.policy import EpisodePolicy
+from rllib_conspec.algorithm.policy import EpisodePolicy
 
 # Info of an episode's last step when the environment broke down (a Unity player that died or hung):
 # the episode is truncated in its middle and must not be learned from.
 DROPPED = "dropped"
+Span = tuple[int, int, int, bool]  # environment, first step, end, terminated
 
 
 def can_play(env: gym.vector.VectorEnv, module: RLModule) -> bool:
@@ -42,25 +44,52 @@ def can_play(env: gym.vector.VectorEnv, module: RLModule) -> bool:
 
 @dataclass
 class _Trace:
-    """Everything that happened at one vector step."""
+    """What happened at one vector step, besides observations."""
 
-    observations: np.ndarray  # [E, *shape], what the actions were chosen from
     inputs: np.ndarray  # [E, A], inputs of the action distribution
     actions: np.ndarray  # [E, …]
+    outputs: Mapping[str, np.ndarray]  # of the policy's core, each [E, …], most often none
     rewards: np.ndarray  # [E]
     infos: Mapping[str, Any]  # of the vector environment, most often empty
+
+
+class _Block:
+    """Observations of all environments, step by step: [E, steps, *shape]."""
+
+    def __init__(self, first: np.ndarray, steps: int) -> None:
+        # Untouched memory costs nothing: more room than needed is free.
+        self._frames = np.empty((len(first), steps, *first.shape[1:]), dtype=first.dtype)
+        self._length = 0
+        self.append(first)
+
+    def append(self, observations: np.ndarray) -> None:
+        if self._length == self._frames.shape[1]:  # only where environments lost episodes
+            self._frames = np.concatenate([self._frames, np.empty_like(self._frames)], axis=1)
+        self._frames[:, self._length] = observations
+        self._length += 1
+
+    def piece(self, environment: int, begin: int, end: int) -> np.ndarray:
+        """Observations `begin` … `end` of one environment, both included: a view."""
+        return self._frames[environment, begin : end + 1]
 
 
 class Player:
     """Plays episodes in all environments of a vector environment at once."""
 
     def __init__(
-        self, env: gym.vector.VectorEnv, module: EpisodePolicy, *, normalize: bool, clip: bool
+        self,
+        env: gym.vector.VectorEnv,
+        module: EpisodePolicy,
+        *,
+        longest: int,
+        normalize: bool,
+        clip: bool,
     ) -> None:
         self.env = env
         self.module = module
         self.device = module.actor.weight.device
         self.dropped = 0  # episodes that their environment lost in `play`
+        self._longest = longest  # steps of an episode
         self._normalize = normalize
         self._clip = clip
 
@@ -69,25 +98,31 @@ class Player:
         generator = torch.Generator(self.device)
         generator.manual_seed(seed) if seed is not None else generator.seed()
         size = self.env.num_envs
-        observations = np.array(self.env.reset(seed=seed)[0])
-        state = torch.zeros(size, self.module.gru_dim, device=self.device)
+        observations, before = self.env.reset(seed=seed)
+        block = _Block(observations, (count // size + 2) * (self._longest + 1))
+        initial = self.module.get_initial_state()
+        state = {k: s.to(self.device).repeat(size, *[1] * s.dim()) for k, s in initial.items()}
         number = np.arange(size)  # which episode each environment plays; ≥ count: not wanted
         began = np.zeros(size, dtype=np.int64)
         fresh = np.zeros(size, dtype=bool)  # finished at the last step: this step resets
         started, left = size, count
         traces: list[_Trace] = []
-        spans: dict[int, tuple[int, int, int, bool]] = {}  # environment, begin, end, terminated
+        spans: dict[int, Span] = {}
 
         self.module.eval()
         with torch.inference_mode():
             while left:
-                inputs, state = self._act(observations, state)
+                seen = torch.from_numpy(np.ascontiguousarray(observations)).to(self.device)
+                inputs, state, outputs = self.module.act(seen, state)
                 if fresh.any():  # this step only resets them: they begin without memory
-                    state[torch.from_numpy(fresh)] = 0.0
+                    for key, value in state.items():
+                        value[torch.from_numpy(fresh)] = initial[key].to(value)
                 actions = self._choose(inputs, explore, generator)
-                after, rewards, terminated, truncated, infos = self.env.step(self._to_env(actions))
-                traces.append(_Trace(observations, inputs.cpu().numpy(), actions, rewards, infos))
-                observations = np.array(after)
+                step = self.env.step(self.to_env(actions))
+                observations, rewards, terminated, truncated, infos = step
+                kept = {name: o.cpu().numpy() for name, o in outputs.items()}
+                traces.append(_Trace(inputs.cpu().numpy(), actions, kept, rewards, infos))
+                block.append(observations)
                 t = len(traces)
                 # The step that resets an environment belongs to no episode.
                 began[fresh] = t
@@ -101,11 +136,7 @@ class Player:
                 number[done] = started + np.arange(done.sum())
                 started += int(done.sum())
                 fresh = over
-        return self._cut(traces, observations, [spans[i] for i in range(count)])
-
-    def _act(self, observations: np.ndarray, state: torch.Tensor):
-        inputs, state = self.module.act(torch.from_numpy(observations).to(self.device), state)
-        return inputs, state if state is not None else torch.zeros(len(inputs), 0)
+        return self._cut(before, traces, block, [spans[i] for i in range(count)])
 
     def _choose(self, inputs: torch.Tensor, explore: bool, generator) -> np.ndarray:
         if isinstance(self.env.single_action_space, spaces.Discrete):
@@ -118,7 +149,7 @@ class Player:
         noise = torch.randn(mean.shape, generator=generator, device=self.device)
         return (mean + log_std.exp() * noise).cpu().numpy()
 
-    def _to_env(self, actions: np.ndarray) -> np.ndarray:
+    def to_env(self, actions: np.ndarray) -> np.ndarray:
         """Actions in the environment's range; episodes keep what the policy chose."""
         space = self.env.single_action_space
         if isinstance(space, spaces.Discrete):
@@ -128,26 +159,32 @@ class Player:
         return clip_action(actions, space) if self._clip else actions
 
     def _cut(
-        self, steps: list[_Trace], last: np.ndarray, spans: list[tuple[int, int, int, bool]]
+        self, before: Mapping[str, Any], steps: list[_Trace], block: _Block, spans: list[Span]
     ) -> list[SingleAgentEpisode]:
-        observations = np.stack([*(t.observations for t in steps), last])  # [steps + 1, E, *shape]
+        """The episodes in `spans`; `before` is the info of the first reset."""
         inputs = np.stack([t.inputs for t in steps])
         actions = np.stack([t.actions for t in steps])
         rewards = np.stack([t.rewards for t in steps]).astype(np.float32)
-        logp = self._log_probability(inputs, actions)
+        infos = [before, *(t.infos for t in steps)]
+        extra = {
+            Columns.ACTION_DIST_INPUTS: inputs,
+            Columns.ACTION_LOGP: self._log_probability(inputs, actions),
+        }
+        for name in steps[0].outputs:
+            extra[name] = np.stack([t.outputs[name] for t in steps])
         return [
             SingleAgentEpisode(
                 observation_space=self.env.single_observation_space,
                 action_space=self.env.single_action_space,
-                observations=InfiniteLookbackBuffer(observations[a : b + 1, e].copy()),
+                observations=InfiniteLookbackBuffer(block.piece(e, a, b)),
                 actions=InfiniteLookbackBuffer(actions[a:b, e].copy()),
                 rewards=InfiniteLookbackBuffer(rewards[a:b, e].copy()),
-                infos=InfiniteLookbackBuffer([{}, *(_info_of(t.infos, e) for t in steps[a:b])]),
+                infos=InfiniteLookbackBuffer([_info_of(i, e) for i in infos[a : b + 1]]),
                 terminated=terminated,
                 truncated=not terminated,
                 extra_model_outputs={
-                    Columns.ACTION_DIST_INPUTS: InfiniteLookbackBuffer(inputs[a:b, e].copy()),
-                    Columns.ACTION_LOGP: InfiniteLookbackBuffer(logp[a:b, e].copy()),
+                    name: InfiniteLookbackBuffer(values[a:b, e].copy())
+                    for name, values in extra.items()
                 },
                 t_started=0,
                 len_lookback_buffer=0,

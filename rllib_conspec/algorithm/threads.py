@@ -1,8 +1,8 @@
-"""Threads for the ConSpec step.
+"""Threads for the step of a reward model.
 
 Ray gives a process one thread per CPU that it reserved, which is right for the many small products
-of an RL update. The ConSpec step is a few large products at a time when rollout workers wait: there
-it may use every core it is allowed to.
+of an RL update. A large reward model has few and large products, at a time when rollout workers
+wait: there it may use every core it is allowed to.
 """
 
 from __future__ import annotations

@@ -20,7 +20,8 @@ def directory() -> Path:
 def names() -> dict[str, Path]:
     """Example files by name: `keys2`, `ablations/keys4_no_freezing` …"""
     root = directory()
-    files = sorted(root.rglob("*.yaml"), key=lambda file: (len(file.parts), file.name))
+    # Folder by folder, what a newcomer runs first.
+    files = sorted(root.rglob("*.yaml"), key=lambda file: (len(file.parts), file))
     return {file.relative_to(root).with_suffix("").as_posix(): file for file in files}
 
 

@@ -33,12 +33,13 @@ class _OneLineErrors(click.Group):
 @click.group(cls=_OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(rllib_conspec.__version__, prog_name="rllib")
 def main() -> None:
-    """Train and evaluate reinforcement learning agents with Ray RLlib and ConSpec.
+    """Train and evaluate reinforcement learning agents with Ray RLlib and reward models.
 
     \b
     rllib train -f tuned_examples/keys2.yaml
     rllib train --run PPO --env CartPole-v1 --stop '{"training_iteration": 20}'
     rllib evaluate results/keys2 --episodes 50
+    rllib found results/keys2
     rllib example list
     """
 
@@ -81,12 +82,34 @@ def evaluate(checkpoint: str, **flags: Any) -> None:
 
     CHECKPOINT may also be a trial or experiment directory: the newest whole checkpoint is taken.
     """
-    from rllib_conspec.cli import cluster
+    from rllib_conspec.cli.running import cluster
 
     cluster.prepare_environment(flags["verbose"])
-    from rllib_conspec.cli.evaluate import evaluate as run_evaluation
+    from rllib_conspec.cli.running.evaluate import evaluate as run_evaluation
 
     run_evaluation(checkpoint, **flags)
+
+
+@main.command()
+@click.argument("checkpoint", type=click.Path())
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(file_okay=False),
+    help="Write pictures here. [default: beside the checkpoint]",
+)
+@click.option("-v", "--verbose", count=True, help="Show warnings; -vv: tracebacks too.")
+def found(checkpoint: str, **flags: Any) -> None:
+    """Tell and draw what the reward models of a CHECKPOINT found.
+
+    CHECKPOINT may also be a trial or experiment directory: the newest whole checkpoint is taken.
+    """
+    from rllib_conspec.cli.running import cluster
+
+    cluster.prepare_environment(flags["verbose"])
+    from rllib_conspec.cli.running.found import found as tell
+
+    tell(checkpoint, **flags)
 
 
 @main.group()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from typing import Any
 
@@ -15,8 +16,8 @@ _DIR = click.Path()
 
 # Every default is None: only what is given on the command line overrides the file.
 OPTIONS = [
-    click.option("--run", "--algo", "run", metavar="NAME", help="Algorithm: ConSpec, PPO, SAC …"),
-    click.option("--env", metavar="ID", help="Gymnasium id, or module:Id-v0."),
+    click.option("--run", "--algo", "run", metavar="NAME", help="Algorithm: PPO, SAC …"),
+    click.option("--env", metavar="ID", help="Gymnasium id, module:Id-v0, or module:Class."),
     click.option("--config", metavar="JSON", help="Settings, laid deeply over the file's config."),
     click.option("--stop", metavar="JSON", help="Stop criteria, in place of the file's."),
     click.option("--experiment-name", metavar="NAME", help="Name of the results directory."),
@@ -57,7 +58,7 @@ def with_options(command: Any) -> Any:
 
 def overrides_from(flags: dict[str, Any]) -> dict[str, Any]:
     """What the flags say about the experiment, in the form of an experiment file."""
-    from rllib_conspec.cli.experiment import parse_mapping
+    from rllib_conspec.cli.checks.experiment import parse_mapping
 
     names = {
         "run": "run",
@@ -84,8 +85,11 @@ def overrides_from(flags: dict[str, Any]) -> dict[str, Any]:
 
 def train(file: str | None, **flags: Any) -> None:
     """Check everything, then run; leaves through `sys.exit` with the run's exit code."""
+    from rllib_conspec.cli.running.interrupt import handling
+
     try:
-        sys.exit(_train(file, flags))
+        with handling(signal.default_int_handler):
+            sys.exit(_train(file, flags))
     except KeyboardInterrupt:
         raise SystemExit(130) from None  # nothing has been trained yet that could be lost
 
@@ -93,13 +97,13 @@ def train(file: str | None, **flags: Any) -> None:
 def _train(file: str | None, flags: dict[str, Any]) -> int:
     from rich.console import Console
 
-    from rllib_conspec.cli import cluster
-    from rllib_conspec.cli.experiment import load_experiments
+    from rllib_conspec.cli.checks.experiment import load_experiments
+    from rllib_conspec.cli.running import cluster
 
     verbose = flags["verbose"]
     cluster.prepare_environment(verbose)
     if flags["slurm"]:
-        from rllib_conspec.cli import slurm
+        from rllib_conspec.cli.running import slurm
 
         return slurm.train(file, flags)
     if flags["print_only"]:
@@ -116,11 +120,12 @@ def _train(file: str | None, flags: dict[str, Any]) -> int:
     console.print(f"Checking {names}, then starting Ray …", highlight=False, markup=False)
     sys.stdout.flush()  # importing RLlib takes seconds
 
-    from rllib_conspec.cli import run as running
-    from rllib_conspec.cli.validate import validate
+    from rllib_conspec.cli.checks.validate import validate
+    from rllib_conspec.cli.running import run as running
 
     cluster.quiet_loggers(verbose)
-    checked = [(experiment, validate(experiment)) for experiment in experiments]
+    here = not flags["ray_address"]
+    checked = [(experiment, validate(experiment, here=here)) for experiment in experiments]
     plans = running.plan(checked, resume=flags["resume"])
     options = running.RunOptions(
         file=file,

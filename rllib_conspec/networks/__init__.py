@@ -1,4 +1,4 @@
-"""Encoders and policies, shared by the agent and by ConSpec."""
+"""Encoders and cores: what observations and memories are made into features with."""
 
 # Accepted keys of `model_config` with their types, for checks before anything heavy is imported.
-MODEL_CONFIG_KEYS = {"encoder": str, "encoder_dim": int, "gru_dim": int}
+MODEL_CONFIG_KEYS = {"encoder": str, "encoder_dim": int, "core": str, "core_dim": int}

@@ -1,1 +1,1 @@
-"""Pictures and words from results: what the prototypes found, and learning curves."""
+"""Pictures and words from results: what the reward models found, and learning curves."""

@@ -1,6 +1,6 @@
 """Learning curves: median and quartiles over seeds, from the `result.json` of each run.
 
-python -m rllib_conspec.report.curves OUT.png "ConSpec=results/keys2*" "PPO=results/keys2_ppo*"
+python -m rllib_conspec.report.curves OUT.png "mine=results/keys2*" "PPO=results/keys2_ppo*"
 """
 
 from __future__ import annotations
@@ -54,9 +54,12 @@ def read_curve(path: str | Path, metric: Sequence[str] = ("env_runners", "succes
 
 
 def read_runs(pattern: str) -> list[Curve]:
-    """The curves of all runs below the directories that match `pattern`."""
+    """The curves of all runs below the directories that match `pattern`, without those in which
+    success was never measured (it may be relative to a batch).
+    """
     files = {f for d in glob.glob(pattern) for f in Path(d).rglob("result.json")}
-    return [read_curve(f) for f in sorted(files)]
+    curves = [read_curve(f) for f in sorted(files)]
+    return [curve for curve in curves if len(curve.steps)]
 
 
 def quartiles(curves: Sequence[Curve], points: int = 200) -> tuple[np.ndarray, ...]:
@@ -96,7 +99,7 @@ def main(arguments: Sequence[str]) -> int:
         label, _, pattern = argument.partition("=")
         groups[label] = read_runs(pattern)
         if not groups[label]:
-            print(f"curves: no result.json below {pattern}", file=sys.stderr)
+            print(f"curves: no result.json with success rates below {pattern}", file=sys.stderr)
             return 2
         reached = ", ".join(f"{c.steps_to(0.9):,.0f}" for c in groups[label])
         print(f"{label}: steps to 0.9: {reached}")

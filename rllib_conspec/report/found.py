@@ -1,113 +1,82 @@
-"""What ConSpec found: for every prototype that met the criterion, the steps that it matches best.
-
-Everything comes from a checkpoint's own exemplars, so that no environment and no Ray is needed to
-look.
-"""
+"""What the reward models of a checkpoint found, in words and pictures."""
 
 from __future__ import annotations
 
-import pickle
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from rllib_conspec.errors import UserError
-from rllib_conspec.retrospection.conspec import ConSpecLearner
-from rllib_conspec.retrospection.memory import StoredEpisode
-from rllib_conspec.retrospection.scorer import episode_scores
-
-NEAR = 2  # steps between a prototype's best match and an event that it is said to have found
+from rllib_conspec.report.checkpoint import read_config, read_models
+from rllib_conspec.report.components import in_words
+from rllib_conspec.reward_models.base import Description, RewardModel, Row
 
 
-@dataclass(frozen=True)
-class Found:
-    """One prototype's best matches in successful episodes."""
+def describe_checkpoint(
+    checkpoint: str | Path, directory: str | Path
+) -> tuple[list[str], list[Path]]:
+    """Lines that say what the models found, and their galleries, drawn into `directory`."""
+    described = [
+        (model, _describe(model, state, checkpoint)) for model, state in read_models(checkpoint)
+    ]
+    lines, pictures = [], []
+    config = read_config(checkpoint)
+    facts = getattr(config, "facts", None)
+    names = facts.observation_names if facts else ()
+    for model, description in described:
+        own = list(description.lines)
+        for gallery, rows in description.galleries.items():
+            own = _with_components(own, rows, names)
+            path = Path(directory) / f"{gallery}.png"
+            if path in pictures:  # two models that name theirs alike
+                path = path.with_stem(f"{model.name}_{gallery}")
+            trouble = _draw(rows, path, f"{model.name}: {gallery}", config, names)
+            if trouble:
+                own.append(f"{path.name} shows observations: {trouble}")
+            pictures.append(path)
+        lines += own
+    return lines, pictures
 
-    prototype: int
-    steps: np.ndarray  # [K] step of the best match in each success
-    scores: np.ndarray  # [K] that match
-    frames: np.ndarray  # [K, *shape] the frames matched
-    separation: float  # mean best match in successes minus that in failures
-    events: dict[str, float]  # event → share of the successes with it in which it is near the match
 
-    @property
-    def name(self) -> str:
-        """The event found most often, if any is found in at least half of the successes."""
-        best = max(self.events, key=self.events.get, default="")
-        return best if best and self.events[best] >= 0.5 else ""
-
-    def __str__(self) -> str:
-        low, middle, high = np.percentile(self.steps, [25, 50, 75]).astype(int)
-        what = f"{self.name} ({self.events[self.name]:.0%} of successes), " if self.name else ""
-        return (
-            f"prototype {self.prototype}: {what}step {middle} ({low}–{high}), "
-            f"match {self.scores.mean():.2f}, separation {self.separation:.2f}"
-        )
-
-
-def load_learner(checkpoint: str | Path) -> ConSpecLearner:
-    """The learner's side of ConSpec from an RLlib checkpoint directory."""
-    path = Path(checkpoint) / "learner_group" / "learner" / "state.pkl"
+def _describe(model: type[RewardModel], state: dict[str, Any], where: Any) -> Description:
     try:
-        state = pickle.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise UserError(f"{checkpoint}: not an RLlib checkpoint (no {path.name} in it).") from None
-    except (EOFError, pickle.UnpicklingError) as error:
-        raise UserError(f"{checkpoint}: the checkpoint is cut short ({error}).") from None
-    if "reward_model" not in state:
-        raise UserError(f"{checkpoint}: this run had no ConSpec, so there are no prototypes.")
-    return ConSpecLearner.from_state(state["reward_model"])
+        return model.describe(state)
+    except Exception as error:  # whatever somebody's model raises
+        what = f"{type(error).__name__}: {error}"
+        raise UserError(f"{where}: {model.name} cannot be described: {what}") from error
 
 
-def find(
-    learner: ConSpecLearner,
-    successes: Sequence[StoredEpisode] | None = None,
-    failures: Sequence[StoredEpisode] | None = None,
-) -> list[Found]:
-    """What each paying prototype matches in `successes` (default: in its own exemplars)."""
-    found = []
-    for i in np.flatnonzero(learner.met):
-        own = learner.exemplars.get(int(i))
-        won = successes or (own.successes if own else tuple(learner.successes))
-        lost = failures or (own.failures if own else tuple(learner.failures))
-        if won:
-            found.append(_found(learner, int(i), won, lost))
-    return found
+def _with_components(lines: list[str], rows: Sequence[Row], names: Sequence[str]) -> list[str]:
+    """The same lines; where observations are vectors, also what is unusual at each row's moments:
+    in the line that begins with the row's title, or in one of its own.
+    """
+    lines = list(lines)
+    for row in rows:
+        if not row.moments or row.moments[0].episode.observations.ndim != 2:
+            continue
+        words = in_words(row.moments, names)
+        begins = re.compile(re.escape(row.title) + r"\b")
+        own = next((i for i, line in enumerate(lines) if begins.match(line)), None)
+        if words and own is None:
+            lines.append(f"{row.title}: {words}")
+        elif words:
+            lines[own] += f"; {words}"
+    return lines
 
 
-def _found(
-    learner: ConSpecLearner, i: int, won: Sequence[StoredEpisode], lost: Sequence[StoredEpisode]
-) -> Found:
-    s = [scores[i] for scores in episode_scores(learner.model, won)]
-    steps = np.array([int(x.argmax()) for x in s])
-    failed = [scores[i].max() for scores in episode_scores(learner.model, lost)] if lost else [0.0]
-    best = np.array([x.max() for x in s])
-    return Found(
-        prototype=i,
-        steps=steps,
-        scores=best,
-        frames=np.stack([e.frames[t] for e, t in zip(won, steps, strict=True)]),
-        separation=float(best.mean() - np.mean(failed)),
-        events=_shares_near(won, [[t] for t in steps]),
-    )
+def _draw(rows: Sequence[Row], path: Path, title: str, config: Any, names: Sequence[str]) -> str:
+    """Draw one gallery; returns why it lacks the environment's own pictures, if it should not."""
+    # Drawing takes a second to import, and not every model draws.
+    from rllib_conspec.report.gallery import SHOWN, draw_gallery
+    from rllib_conspec.report.replay import renders
 
-
-def coverage(learner: ConSpecLearner, successes: Sequence[StoredEpisode]) -> dict[str, float]:
-    """For every event, the share of successes in which some paying prototype peaks near it."""
-    which = np.flatnonzero(learner.met)
-    peaks = [scores[which].argmax(axis=1) for scores in episode_scores(learner.model, successes)]
-    return _shares_near(successes, peaks)
-
-
-def _shares_near(
-    episodes: Sequence[StoredEpisode], peaks: Sequence[Sequence[int]]
-) -> dict[str, float]:
-    """Share of the episodes with an event in which one of `peaks` lies within NEAR steps of it."""
-    hits: dict[str, list[bool]] = {}
-    for episode, steps in zip(episodes, peaks, strict=True):
-        for t, name in episode.events:
-            near = any(abs(int(step) - t) <= NEAR for step in steps)
-            hits.setdefault(name, []).append(near)
-    return {name: float(np.mean(near)) for name, near in sorted(hits.items())}
+    found, trouble = renders(config, [m for row in rows for m in row.moments[:SHOWN]])
+    facts = getattr(config, "facts", None)
+    channels = facts.channels if facts else None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draw_gallery(rows, path, title, renders=found, channels=channels, names=names)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}.") from error
+    return trouble

@@ -6,6 +6,8 @@ strings so that registering costs nothing until an environment is made.
 
 import gymnasium as gym
 
+from rllib_conspec.unity.client import builtin
+
 ENTRY_POINTS = {
     "MultiKeyToDoor-v0": (
         "rllib_conspec.tasks.keys.env:MultiKeyToDoorEnv",
@@ -15,12 +17,18 @@ ENTRY_POINTS = {
         "rllib_conspec.tasks.orangetree.env:OrangeTreeEnv",
         "rllib_conspec.tasks.orangetree.vector:OrangeTreeVectorEnv",
     ),
-    "Unity-v0": ("rllib_conspec.unity.env:UnityEnv", "rllib_conspec.unity.vector:UnityVectorEnv"),
+    "Unity-v0": (
+        "rllib_conspec.unity.client.env:UnityEnv",
+        "rllib_conspec.unity.client.vector:UnityVectorEnv",
+    ),
 }
+# What Unity-v0 plays where no build is named.
+PLAYER = "rllib_conspec.tasks.orangetree.player"
 
 
 def register() -> None:
-    """Register every task with Gymnasium; calling it again changes nothing."""
+    """Register every task with Gymnasium, and our player; calling it again changes nothing."""
+    builtin.use(PLAYER)
     for name, (entry_point, vector_entry_point) in ENTRY_POINTS.items():
         if name not in gym.registry:
             gym.register(name, entry_point=entry_point, vector_entry_point=vector_entry_point)

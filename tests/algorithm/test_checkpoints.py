@@ -5,10 +5,9 @@ import os
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 import ray
-from tiny import comparable, keys_config, memories, reward_learner
+from tiny import comparable, differences, flat, keys_config, memories, states
 
 
 def test_same_seed_same_curve(built):
@@ -29,27 +28,28 @@ def test_same_seed_same_curve(built):
 CONTINUE = """
 import json, os, sys
 import ray
-from tiny import comparable, memories
+from tiny import comparable, states
 from ray.rllib.algorithms.algorithm import Algorithm
 from rllib_conspec import ConSpec
 
 ray.init(address=os.environ["RAY_ADDRESS"], log_to_driver=False)
 algo = Algorithm.from_checkpoint(sys.argv[1])
 assert type(algo) is ConSpec
-held = memories(algo)
-version = algo.env_runner.scorer.version
+held = states(algo)
+version = algo.env_runner.reward_model.version
 results = [comparable(algo.train()) for _ in range(3)]
-json.dump([held, version, results, memories(algo)], open(sys.argv[2], "w"), default=repr)
+json.dump([held, version, results, states(algo)], open(sys.argv[2], "w"))
 """
 
 
-def test_restored_in_a_new_process_it_continues_to_the_digit(built, tmp_path):
-    algo = built(keys_config(seed=3))
+@pytest.mark.parametrize("models", [{}, {"rnd": {"dim": 8}}], ids=["conspec", "conspec and rnd"])
+def test_restored_in_a_new_process_it_continues_to_the_digit(built, tmp_path, models):
+    algo = built(keys_config(seed=3).rewards(models=models))
     for _ in range(4):
         result = algo.train()
     assert result["conspec"]["frozen"] >= 1, "the test needs exemplars to restore"
-    held = memories(algo)
-    assert all(held["counts"])
+    held = states(algo)
+    assert all(memories(algo)["counts"])
     algo.save_to_path(tmp_path / "checkpoint")
     uninterrupted = [comparable(algo.train()) for _ in range(3)]
     assert len({r["conspec/loss"] for r in uninterrupted}) == 3
@@ -59,36 +59,31 @@ def test_restored_in_a_new_process_it_continues_to_the_digit(built, tmp_path):
     arguments = [str(tmp_path / "checkpoint"), str(tmp_path / "out.json")]
     subprocess.run([sys.executable, "-c", CONTINUE, *arguments], env=env, check=True, timeout=240)
     found, version, continued, final = json.loads((tmp_path / "out.json").read_text())
-
-    def plain(value):
-        return json.loads(json.dumps(value, default=repr))
-
-    assert found == plain(held)
-    assert version == held["version"]
+    assert differences(held[0], found[0]) == {}
+    assert version == 4
     for expected, got in zip(uninterrupted, continued, strict=True):
-        different = {k: (v, got.get(k)) for k, v in expected.items() if got.get(k) != v}
-        assert not different
-        assert got.keys() == expected.keys()
-    assert final == plain(memories(algo))
+        assert differences(expected, got) == {}
+    assert differences(states(algo)[0], final[0]) == {}
 
 
-def test_restoring_into_a_running_algorithm(built, tmp_path):
-    """Its workers pay with the restored snapshot, not with their own."""
-    algo = built(keys_config())
+def test_restored_into_the_running_algorithm_it_continues_to_the_digit(built, tmp_path):
+    """Its worker plays with the restored weights and pays with the restored snapshot."""
+    algo = built(keys_config().rewards(models={"rnd": {"dim": 8}}))
     for _ in range(2):
         algo.train()
-    held = memories(algo)
+    held, policy = states(algo), flat(algo.get_module().get_state())
+    snapshot = flat(algo.env_runner.snapshot)
     algo.save_to_path(tmp_path / "checkpoint")
-    for _ in range(2):
-        algo.train()
-    assert algo.env_runner.scorer.version == 4
+    uninterrupted = [comparable(algo.train()) for _ in range(2)]
+    assert algo.env_runner.reward_model.version == 4
+
     algo.restore_from_path(tmp_path / "checkpoint")
-    assert memories(algo) == held
-    assert algo.env_runner.scorer.version == 2
-    snapshot = reward_learner(algo).snapshot()
-    assert snapshot.weights.keys() == algo.env_runner.scorer.snapshot.weights.keys()
-    for name, weights in snapshot.weights.items():
-        np.testing.assert_array_equal(weights, algo.env_runner.scorer.snapshot.weights[name])
+    assert states(algo) == held
+    assert flat(algo.get_module().get_state()) == policy, "before anything is played"
+    assert flat(algo.env_runner.snapshot) == snapshot
+    assert algo.env_runner.reward_model.version == 2
+    for expected in uninterrupted:
+        assert differences(expected, comparable(algo.train())) == {}
 
 
 def test_restoring_leaves_a_checkpoint_of_another_task_alone(built, tmp_path):
@@ -96,6 +91,6 @@ def test_restoring_leaves_a_checkpoint_of_another_task_alone(built, tmp_path):
     algo = built(keys_config())
     algo.train()
     algo.save_to_path(tmp_path / "checkpoint")
-    other = built(keys_config().rl_module(model_config={"encoder_dim": 16, "gru_dim": 8}))
+    other = built(keys_config().rl_module(model_config={"encoder_dim": 16, "core_dim": 8}))
     with pytest.raises(RuntimeError, match="size mismatch"):
         other.restore_from_path(tmp_path / "checkpoint")

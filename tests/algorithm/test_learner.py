@@ -1,24 +1,30 @@
-"""The learner: minibatches of whole episodes, and a reward model beside the RL module."""
-
-import time
+"""The learner: minibatches of whole episodes, auxiliary losses, reward models beside the policy."""
 
 import numpy as np
 import pytest
-import ray
 import torch
 from ray.rllib.core import COMPONENT_RL_MODULE
 from ray.rllib.core.columns import Columns
-from tiny import MODEL, clock_config, keys_config, plain_config, reward_learner
+from tiny import (
+    clock_config,
+    comparable,
+    differences,
+    flat,
+    keys_config,
+    learner_of,
+    on_learners,
+    plain_config,
+    reward_learner,
+    states,
+)
 
 from rllib_conspec import WholeEpisodePPOConfig
-from rllib_conspec.algorithm.learner import COMPONENT_REWARD_MODEL, _fetch, colour_loss
-from rllib_conspec.networks.colours import shift_colours
-from rllib_conspec.retrospection.memory import StoredEpisode
+from rllib_conspec.algorithm.learner import COMPONENT_REWARD_MODEL, policy_batch
 
 
 def minibatches_of_one_iteration(algo):
     """What each gradient step of one `train()` was computed from: one dict of arrays per step."""
-    learner = algo.learner_group._learner
+    learner = learner_of(algo)
     seen, original = [], learner.compute_losses
 
     def spy(*, fwd_out, batch):
@@ -66,7 +72,7 @@ def test_minibatches_hold_whole_episodes_of_any_length(built):
 
 def test_gradient_steps_without_memory(built):
     """Without a GRU single steps are shuffled, but as many gradient steps are made."""
-    algo = built(clock_config(WholeEpisodePPOConfig, gru_dim=0).training(num_epochs=3))
+    algo = built(clock_config(WholeEpisodePPOConfig, core_dim=0).training(num_epochs=3))
     seen = minibatches_of_one_iteration(algo)
     assert len(seen) == 3 * 8 // 2
 
@@ -74,7 +80,7 @@ def test_gradient_steps_without_memory(built):
 def test_first_ratio_is_one(built):
     """What workers store is what the learner computes: nothing to clip before the first update."""
     algo = built(plain_config().episodes(per_minibatch=8).training(num_epochs=1, lr=0.0))
-    learner = algo.learner_group._learner
+    learner = learner_of(algo)
     differences, original = [], learner.compute_losses
 
     def spy(*, fwd_out, batch):
@@ -94,70 +100,89 @@ def test_first_ratio_is_one(built):
 def test_optimizer_has_the_papers_epsilon(built):
     config = plain_config().training(lr=0.125)
     config.adam_eps = 0.25
-    learner = built(config).learner_group._learner
+    learner = learner_of(built(config))
     (optimizer,) = (o for _, o in learner.get_optimizers_for_module("default_policy"))
     assert isinstance(optimizer, torch.optim.Adam)
     assert optimizer.param_groups[0]["eps"] == 0.25
     assert optimizer.param_groups[0]["lr"] == 0.125
 
 
-@pytest.mark.parametrize("gru_dim", [0, 8])
-def test_colour_loss_is_drac(built, gru_dim):
-    """KL to the policy on the pictures as they are and half the squared change of the value, by
-    hand; the plain side gets no gradient, and padding does not count.
-    """
-    config = plain_config().rl_module(model_config=MODEL | {"gru_dim": gru_dim})
-    learner = built(config).learner_group._learner
+# --- auxiliary losses -----------------------------------------------------------------------------
+
+
+PULL = "tiny:Pull"
+
+
+@pytest.mark.parametrize("core_dim", [0, 8])
+def test_what_an_auxiliary_loss_sees(built, core_dim):
+    """The same pass as the policy's, other observations on demand, and where the padding is."""
+    config = clock_config(WholeEpisodePPOConfig, core_dim=core_dim)
+    learner = learner_of(built(config))
     module = learner.module["default_policy"].unwrapped()
-    shape = (6, 4) if gru_dim else (6,)
+    shape = (6, 4) if core_dim else (6,)
     torch.manual_seed(0)
-    frames = torch.randint(0, 256, (*shape, 5, 5, 3), dtype=torch.uint8)
-    mask = torch.rand(shape) < 0.6
-    batch = {Columns.OBS: frames, Columns.LOSS_MASK: mask}
-    if gru_dim:
-        batch[Columns.STATE_IN] = {"h": torch.zeros(6, gru_dim)}
-    fwd_out = module.forward_train(batch)
-    torch.manual_seed(7)
-    loss = colour_loss(module, batch, fwd_out)
-    torch.manual_seed(7)
-    other = module.forward_train(batch | {Columns.OBS: shift_colours(frames)})
-    terms = []
-    for where in mask.nonzero().tolist():
-        p = fwd_out[Columns.ACTION_DIST_INPUTS][tuple(where)].softmax(-1)
-        q = other[Columns.ACTION_DIST_INPUTS][tuple(where)].softmax(-1)
-        v = module.value(fwd_out[Columns.EMBEDDINGS][tuple(where)])
-        w = module.value(other[Columns.EMBEDDINGS][tuple(where)])
-        terms.append(sum(a * torch.log(a / b) for a, b in zip(p, q, strict=True)))
-        terms[-1] = terms[-1] + (v - w).squeeze() ** 2 / 2
-    torch.testing.assert_close(loss, torch.stack(terms).mean())
-    assert loss > 0
-    for out in (fwd_out[Columns.ACTION_DIST_INPUTS], fwd_out[Columns.EMBEDDINGS]):
-        (gradient,) = torch.autograd.grad(loss, [out], retain_graph=True, allow_unused=True)
-        assert gradient is None
+    batch = {Columns.OBS: torch.randn(*shape, 4), Columns.LOSS_MASK: torch.rand(shape) < 0.6}
+    if core_dim:
+        batch[Columns.STATE_IN] = {"h": torch.zeros(6, core_dim)}
+    out = module.forward_train(batch)
+    seen = policy_batch(module, batch, out)
+    inputs, values = seen.forward(seen.observations)
+    torch.testing.assert_close(inputs, seen.inputs)
+    torch.testing.assert_close(values, seen.values)
+    torch.testing.assert_close(seen.inputs, out[Columns.ACTION_DIST_INPUTS])
+    other, _ = seen.forward(seen.observations + 1)
+    kl = seen.kl(inputs, other)
+    p, q = inputs.softmax(-1), other.softmax(-1)
+    torch.testing.assert_close(kl, (p * (p / q).log()).sum(-1))
+    assert kl.shape == shape
+    torch.testing.assert_close(seen.mean(kl), kl[batch[Columns.LOSS_MASK]].mean())
 
 
-@pytest.mark.parametrize("weight", [0.0, 0.5])
-def test_colour_loss_is_paid_only_when_asked_for(built, weight):
-    learned = built(plain_config().training(colour_coeff=weight)).train()["learners"]
-    assert ("colour_loss" in learned["default_policy"]) == (weight > 0)
+def test_an_auxiliary_loss_is_learned_with_the_policy_and_saved(built, tmp_path):
+    config = clock_config(WholeEpisodePPOConfig).training(num_epochs=3, lr=0.01)
+    config.training(auxiliary={PULL: {"weight": 0.5}})
+    algo = built(config)
+    result = algo.train()
+    (shown,) = (v for k, v in result["learners"]["default_policy"].items() if "Pull" in k)
+    assert shown > 0
+    loss = learner_of(algo).auxiliary[PULL]
+    assert loss.encoder[0] is learner_of(algo).module["default_policy"].unwrapped().encoder
+    assert int(loss.steps) == 3 * 8 // 2
+    assert loss.own.item() < 100
+    held = loss.own.item()
+    algo.save_to_path(tmp_path / "checkpoint")
+    algo.train()
+    assert loss.own.item() != held
+    algo.restore_from_path(tmp_path / "checkpoint")
+    assert learner_of(algo).auxiliary[PULL].own.item() == held
+    assert int(learner_of(algo).auxiliary[PULL].steps) == 12
 
 
-def test_reward_model_sits_on_the_learners_device(built):
+@pytest.mark.parametrize("auxiliary", [{}, {"drac": {"coeff": 0.5}}])
+def test_an_auxiliary_loss_is_paid_only_when_asked_for(built, auxiliary):
+    learned = built(plain_config().training(auxiliary=auxiliary)).train()["learners"]
+    assert ("drac_loss" in learned["default_policy"]) == bool(auxiliary)
+
+
+# --- reward models --------------------------------------------------------------------------------
+
+
+def test_reward_models_are_on_the_learners_device_and_out_of_reach_of_its_optimizers(built):
     algo = built(keys_config())
-    learner = algo.learner_group._learner
+    learner = learner_of(algo)
     model = reward_learner(algo).model
-    assert {p.device for p in model.parameters()} == {torch.device(learner._device)}
-    # And RLlib's updates leave it alone: its parameters belong to no optimizer of RLlib.
-    groups = [g for o in learner._named_optimizers.values() for g in o.param_groups]
-    theirs = {id(p) for group in groups for p in group["params"]}
-    assert theirs
+    policy = list(learner.module["default_policy"].parameters())
+    assert {p.device for p in model.parameters()} == {p.device for p in policy}
+    optimizers = [o for _, o in learner.get_optimizers_for_module("default_policy")]
+    theirs = {id(p) for o in optimizers for group in o.param_groups for p in group["params"]}
+    assert theirs == {id(p) for p in policy}
     assert theirs.isdisjoint(id(p) for p in model.parameters())
 
 
 @pytest.mark.parametrize("config", [plain_config, keys_config])
 def test_reward_model_only_when_there_is_one(built, config):
     algo = built(config())
-    learner = algo.learner_group._learner
+    learner = learner_of(algo)
     result = algo.train()
     has_model = config is keys_config
     assert (learner.reward_model is not None) == has_model
@@ -167,75 +192,59 @@ def test_reward_model_only_when_there_is_one(built, config):
 
 
 def test_weight_sync_does_not_carry_the_memories(built):
-    learner = built(keys_config()).learner_group._learner
+    learner = learner_of(built(keys_config()))
     assert COMPONENT_REWARD_MODEL in learner.get_state()
     assert COMPONENT_REWARD_MODEL not in learner.get_state(components=COMPONENT_RL_MODULE)
     assert COMPONENT_REWARD_MODEL not in learner.get_state(not_components=COMPONENT_REWARD_MODEL)
 
 
-def test_episodes_whose_worker_died_are_left_out(ray_local):
-    """The rest of the batch is learned from all the same."""
+# --- two learners ---------------------------------------------------------------------------------
 
-    @ray.remote(num_cpus=0)
-    class Owner:
-        def put(self, frames):
-            # A reference inside a list is not resolved on its way to the driver.
-            return [ray.put(StoredEpisode.of(frames, False))]
 
-    mortal, other = Owner.remote(), Owner.remote()
-    frames = [np.full((100, 5, 5, 3), i, np.uint8) for i in (1, 2)]
-    (lost,), (kept,) = (
-        ray.get(owner.put.remote(f)) for owner, f in zip((mortal, other), frames, strict=True)
-    )
-    ray.kill(mortal)
-    deadline = time.monotonic() + 60
-    while _fetch([(lost, True)]):  # Ray takes a second or two to notice
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
-    found = _fetch([(lost, True), (kept, True)])
-    assert len(found) == 1
-    np.testing.assert_array_equal(found[0].frames, frames[1])
-    assert found[0].success
-    assert found[0].frames.flags.owndata
+def two_learner_config():
+    """Seven episodes: an even share would cut one of them."""
+    config = keys_config().episodes(per_batch=7, per_minibatch=1)
+    config.rewards(models={"rnd": {"dim": 8}})
+    return config.learners(num_learners=2, num_gpus_per_learner=0)
 
 
 @pytest.fixture(scope="module")
 def two_learners(ray_local):
-    """Two learners that share seven episodes: an even share would cut one of them."""
-    config = keys_config().episodes(per_batch=7, per_minibatch=1)
-    algo = config.learners(num_learners=2, num_gpus_per_learner=0).build_algo()
+    algo = two_learner_config().build_algo()
     yield algo
     algo.stop()
 
 
-def on_learners(algo, function):
-    return [result.get() for result in algo.learner_group.foreach_learner(function)]
+# Sizes of the learners' shares, which RLlib smooths on every learner. A checkpoint of RLlib's holds
+# one learner's metrics, and all learners go on with those.
+SHARE_SIZES = "learners/__all_modules__/learner_connector_sum_episodes_length_"
 
 
-def test_two_learners_hold_the_same_memories_and_prototypes(two_learners):
+def policies(algo):
+    return on_learners(algo, lambda learner: flat(learner.module.get_state()))
+
+
+def test_two_learners_hold_the_same_memories_and_models(two_learners):
     for _ in range(3):
         result = two_learners.train()
+    a, b = states(two_learners)
+    assert a == b
+    assert result["conspec"]["successes"] > 0
+    assert any("/conspec/episodes" in path for path in a)
+    assert any("/rnd/networks" in path for path in a)
+    a, b = policies(two_learners)
+    assert a == b
 
-    def contents(learner):
-        model = learner.reward_model
-        return {
-            "prototypes": {k: v.cpu().numpy() for k, v in model.model.state_dict().items()},
-            "policy": {
-                k: v.cpu().numpy() for k, v in learner.module["default_policy"].state_dict().items()
-            },
-            "successes": [e.frames.tobytes() for e in model.successes],
-            "failures": [e.frames.tobytes() for e in model.failures],
-            "exemplars": sorted(model.exemplars),
-            "streak": model.streak.tolist(),
-        }
 
-    a, b = on_learners(two_learners, contents)
-    assert result["conspec"]["successes"] == len(a["successes"]) > 0
-    for name in ("successes", "failures", "exemplars", "streak"):
-        assert a[name] == b[name], name
-    for name in ("prototypes", "policy"):
-        for key, value in a[name].items():
-            np.testing.assert_array_equal(value, b[name][key], err_msg=f"{name} {key}")
+def test_two_learners_continue_to_the_digit(two_learners, tmp_path):
+    two_learners.save_to_path(tmp_path / "checkpoint")
+    uninterrupted = [comparable(two_learners.train()) for _ in range(2)]
+    expected = states(two_learners), policies(two_learners)
+    two_learners.restore_from_path(tmp_path / "checkpoint")
+    for expected_result in uninterrupted:
+        different = differences(expected_result, comparable(two_learners.train()))
+        assert {k: v for k, v in different.items() if not k.startswith(SHARE_SIZES)} == {}
+    assert (states(two_learners), policies(two_learners)) == expected
 
 
 def test_two_learners_get_whole_episodes(two_learners):

@@ -1,4 +1,4 @@
-"""Whole-episode PPO learns, with memory and without, with discrete and continuous actions."""
+"""Whole-episode PPO learns, and deals episodes out to learners."""
 
 import gymnasium as gym
 import numpy as np
@@ -6,6 +6,9 @@ import pytest
 import torch
 
 from rllib_conspec import WholeEpisodePPOConfig
+from rllib_conspec.algorithm.ppo import WholeEpisodes
+from rllib_conspec.algorithm.report import Report, Share
+from rllib_conspec.episodes import Summary
 
 
 class Recall(gym.Env):
@@ -48,13 +51,14 @@ class Aim(gym.Env):
         return self._see(), -error, False, self.left == 0, {}
 
 
-def learn(env, steps, iterations, gru_dim):
+def learn(env, steps, iterations, core_dim):
     config = (
         WholeEpisodePPOConfig()
+        .rewards(preset="paper")
         .environment(env)
         .episodes(per_batch=32, per_minibatch=8, max_steps=steps)
         .env_runners(num_env_runners=0, num_envs_per_env_runner=8)
-        .rl_module(model_config={"encoder": "mlp", "encoder_dim": 16, "gru_dim": gru_dim})
+        .rl_module(model_config={"encoder": "mlp", "encoder_dim": 16, "core_dim": core_dim})
         .training(lr=5e-3, clip_param=0.2, entropy_coeff=0.0)
         .debugging(seed=0)
     )
@@ -64,11 +68,11 @@ def learn(env, steps, iterations, gru_dim):
     return results
 
 
-@pytest.mark.parametrize("gru_dim", [16, 0])
-def test_memory_solves_what_needs_memory(ray_local, gru_dim):
-    results = learn(Recall, 3, 25, gru_dim)
+@pytest.mark.parametrize("core_dim", [16, 0])
+def test_memory_solves_what_needs_memory(ray_local, core_dim):
+    results = learn(Recall, 3, 25, core_dim)
     last = np.mean([r["episode_return_mean"] for r in results[-3:]])
-    assert (last > 0.9) == bool(gru_dim)
+    assert (last > 0.9) == bool(core_dim)
     assert last > 0.3  # a guess is right half of the time
 
 
@@ -94,7 +98,7 @@ class Nothing(Recall):
 def test_batches_without_reward_move_the_policy_only_if_asked_to(ray_local, learns):
     config = WholeEpisodePPOConfig().environment(Nothing).episodes(per_batch=8, max_steps=3)
     config.env_runners(num_env_runners=0, num_envs_per_env_runner=4)
-    config.rl_module(model_config={"encoder": "mlp", "encoder_dim": 8, "gru_dim": 0})
+    config.rl_module(model_config={"encoder": "mlp", "encoder_dim": 8, "core_dim": 0})
     config.training(learn_without_reward=learns)
     algo = config.build_algo()
     before = algo.get_module().actor.weight.clone()
@@ -102,3 +106,42 @@ def test_batches_without_reward_move_the_policy_only_if_asked_to(ray_local, lear
     assert result["env_runners"]["num_env_steps_sampled"] == 24
     assert torch.equal(algo.get_module().actor.weight, before) != learns
     algo.stop()
+
+
+# --- dealing episodes out -------------------------------------------------------------------------
+
+
+def dealt(*workers, learners):
+    """Training data of workers with episodes of these lengths; an episode is its length here."""
+    shares = [[Share(list(own[i::learners]), []) for i in range(learners)] for own in workers]
+    reports = [Report(summaries=[Summary(0.0, n, False) for n in own]) for own in workers]
+    return WholeEpisodes.of(shares, reports)
+
+
+def parts_of(data, learners, **kwargs):
+    parts = data.shard(learners, **kwargs)
+    for part, _ in parts:
+        part.solve_refs()
+    return [part.episodes for part, _ in parts], {k["num_total_minibatches"] for _, k in parts}
+
+
+@pytest.mark.parametrize("learners", [1, 2, 3])
+@pytest.mark.parametrize(
+    "workers", [[(5, 6, 7, 8)], [(5,), (6,), (7,)], [(5, 6), (7,), (), (8, 9)]]
+)
+def test_every_episode_goes_to_one_learner_and_every_learner_gets_some(workers, learners):
+    data = dealt(*workers, learners=learners)
+    parts, counts = parts_of(data, learners, num_epochs=3, minibatch_size=20)
+    assert sorted(e for part in parts for e in part) == sorted(e for own in workers for e in own)
+    sizes = [len(part) for part in parts]
+    assert min(sizes) > 0
+    assert max(sizes) - min(sizes) <= 1
+    # As many gradient steps for all, enough for the one with most; an episode has a step more.
+    assert data.steps == [sum(n + 1 for n in part) for part in parts]
+    assert counts == {-(-3 * max(data.steps) // 20)}
+
+
+def test_minibatches_are_measured_by_the_mean_length():
+    data = dealt((3, 5), (7, 9), learners=1)
+    assert data.minibatch_size(1) == 7
+    assert data.minibatch_size(4) == data.minibatch_size(9) == 28

@@ -19,13 +19,16 @@ from tiny import (
     learners_own_reward,
     make_prototypes_pay,
     memories,
+    on_workers,
     reached_fifty,
+    reports_seen,
     reward_learner,
     train_until_error,
     trained_on,
+    version_of,
 )
 
-from rllib_conspec.algorithm.algorithm import WorkersLost
+from rllib_conspec.algorithm.ppo import WorkersLost
 
 
 @pytest.fixture(scope="module")
@@ -42,23 +45,22 @@ def pair(ray_local):
     algo.stop()
 
 
-def on_workers(algo, function):
-    """{worker index: result} of all healthy remote workers."""
-    found = algo.env_runner_group.foreach_env_runner(
-        lambda runner: (runner.worker_index, function(runner)), local_env_runner=False
-    )
-    return dict(found)
+def versions(algo):
+    """{worker index: version of the snapshot that it paid with last}: they hear of a newer one with
+    the next request.
+    """
+    return on_workers(algo, lambda runner: runner.reward_model.version)
 
 
 def wait_for_all(algo, check=lambda learner, episodes, result: None, limit=180.0):
-    """Train until both workers take part again; the result of that iteration."""
+    """Train until both workers take part again."""
     deadline = time.monotonic() + limit
     while True:
         learner = copy.deepcopy(reward_learner(algo))
         episodes, result = trained_on(algo)
         check(learner, episodes, result)
         if len(episodes) == 7:
-            return result
+            return
         assert time.monotonic() < deadline, "the worker did not come back"
         time.sleep(1.0)
 
@@ -86,16 +88,15 @@ def test_remote_workers_share_the_batch(pair):
 
 @pytest.mark.parametrize("form", ["potential", "window"])  # the tests after it expect window
 def test_remote_workers_pay_what_the_learner_would(pair, form):
-    def use_form(scorer):
+    def use_form(runner):
+        scorer = runner.reward_model.models["conspec"].scorer
         scorer.options = dataclasses.replace(scorer.options, intrinsic=form)
 
-    pair.env_runner_group.foreach_env_runner(lambda runner: use_form(runner.scorer))
+    pair.env_runner_group.foreach_env_runner(use_form)
     make_prototypes_pay(pair)
-    snapshot = reward_learner(pair).snapshot()
-    versions = on_workers(pair, lambda runner: runner.scorer.version)
-    assert versions == {1: snapshot.version, 2: snapshot.version}
-    learner = copy.deepcopy(reward_learner(pair))
+    version, learner = version_of(pair), copy.deepcopy(reward_learner(pair))
     episodes, result = trained_on(pair)
+    assert versions(pair) == {1: version, 2: version}
     paid = [assert_paid_by(learner, e, form) for e in episodes]
     assert np.abs(paid).max() > 0
     assert result["env_runners"]["intrinsic_return_mean"] == pytest.approx(np.mean(paid), rel=1e-4)
@@ -104,9 +105,12 @@ def test_remote_workers_pay_what_the_learner_would(pair, form):
 
 def test_snapshots_are_broadcast_every_iteration(pair):
     for _ in range(2):
-        version = pair.train()["conspec"]["version"]
-        assert on_workers(pair, lambda r: r.scorer.version) == {1: version, 2: version}
-        assert pair.env_runner.scorer.version == version
+        version = version_of(pair)
+        with reports_seen() as seen:
+            pair.train()
+        assert [report.version for report in seen[0]] == [version, version]
+        assert versions(pair) == {1: version, 2: version}
+        assert version_of(pair) == pair.env_runner.reward_model.version == version + 1
 
 
 def test_a_worker_killed_in_mid_iteration(pair):
@@ -123,6 +127,8 @@ def test_a_worker_killed_in_mid_iteration(pair):
     killer.join()
     assert time.monotonic() - start > 1.5, "the iteration was over before the kill"
     assert len(episodes) == 3, "the other worker's share"
+    (incident,) = result["incidents"]
+    assert incident.startswith("rollout worker 1 died (1 death so far)")
     seen = {"steps": steps, "count": sum(before["counts"])}
 
     def check(learner, episodes, result):
@@ -136,21 +142,23 @@ def test_a_worker_killed_in_mid_iteration(pair):
         seen.update(count=sum(now["counts"]), steps=result["num_env_steps_sampled_lifetime"])
 
     check(learner, episodes, result)
-    result = wait_for_all(pair, check)
+    wait_for_all(pair, check)
     new = on_workers(pair, lambda runner: os.getpid())
     assert new[2] == pids[2]
     assert new[1] != pids[1]
-    version = result["conspec"]["version"]
-    assert on_workers(pair, lambda r: r.scorer.version) == {1: version, 2: version}
+    version = version_of(pair) - 1  # before the iteration in which both took part
+    assert versions(pair) == {1: version, 2: version}
 
 
 def test_a_worker_killed_between_iterations(pair):
-    version = pair.train()["conspec"]["version"]
+    pair.train()
+    version = version_of(pair)
     pids = on_workers(pair, lambda runner: os.getpid())
     os.kill(pids[2], signal.SIGKILL)
-    results = [pair.train() for _ in range(2)]
-    assert [r["conspec"]["version"] for r in results] == [version + 1, version + 2]
-    assert all(r["env_runners"]["num_episodes"] >= 3 for r in results)
+    for i in (1, 2):
+        result = pair.train()
+        assert version_of(pair) == version + i
+        assert result["env_runners"]["num_episodes"] >= 3
 
 
 def test_an_exception_in_a_remote_worker_ends_training(pair):

@@ -11,8 +11,9 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 from tiny import KEYS, Clock
 
+from rllib_conspec.algorithm.policy import EpisodePolicy
 from rllib_conspec.algorithm.rollout import Player, can_play
-from rllib_conspec.networks.policy import EpisodePolicy
+from rllib_conspec.networks.cores.base import Core
 
 
 def clocks(count=3, *, copy=True, mode=AutoresetMode.NEXT_STEP, **kwargs):
@@ -21,12 +22,12 @@ def clocks(count=3, *, copy=True, mode=AutoresetMode.NEXT_STEP, **kwargs):
     )
 
 
-def policy_for(env, *, gru_dim=8, encoder="mlp"):
+def policy_for(env, *, core_dim=8, encoder="mlp"):
     torch.manual_seed(0)
     module = EpisodePolicy(
         observation_space=env.single_observation_space,
         action_space=env.single_action_space,
-        model_config={"encoder": encoder, "encoder_dim": 8, "gru_dim": gru_dim},
+        model_config={"encoder": encoder, "encoder_dim": 8, "core_dim": core_dim},
     )
     # The first policy is almost uniform, whatever it sees: let observations and memory matter.
     with torch.no_grad():
@@ -34,8 +35,9 @@ def policy_for(env, *, gru_dim=8, encoder="mlp"):
     return module
 
 
-def player(env, *, gru_dim=8, normalize=True, clip=False, **kwargs):
-    return Player(env, policy_for(env, gru_dim=gru_dim, **kwargs), normalize=normalize, clip=clip)
+def player(env, *, core_dim=8, longest=30, normalize=True, clip=False, **kwargs):
+    module = policy_for(env, core_dim=core_dim, **kwargs)
+    return Player(env, module, longest=longest, normalize=normalize, clip=clip)
 
 
 def play(env, count, *, seed=0, explore=True, **kwargs):
@@ -68,7 +70,7 @@ def test_episodes_are_the_first_ones_started_exactly_as_they_happened(count, cop
 def test_lengths_are_those_of_the_environment_not_biased_to_short():
     """Half of all episodes are long. The first finishers are almost all short."""
     env = clocks(4, lengths=(1, 30))
-    one = player(env, gru_dim=0)
+    one = player(env, core_dim=0)
     # Environment i gets seed + i: far apart, or the same episodes come again and again.
     plays = [one.play(6, explore=True, seed=100 * s) for s in range(60)]
     lengths = [len(episode) for episodes in plays for episode in episodes]
@@ -95,23 +97,23 @@ def test_episodes_whose_environment_broke_down_are_played_anew(count):
 
 
 @pytest.mark.parametrize("continuous", [False, True])
-@pytest.mark.parametrize("gru_dim", [0, 8])
-def test_stored_inputs_are_the_training_pass_over_the_whole_episode(gru_dim, continuous):
+@pytest.mark.parametrize("core_dim", [0, 8])
+def test_stored_inputs_are_the_training_pass_over_the_whole_episode(core_dim, continuous):
     """Memory starts from zero in every episode, also in those that follow another one."""
     env = clocks(3, continuous=continuous)
-    one = player(env, gru_dim=gru_dim)
+    one = player(env, core_dim=core_dim)
     episodes = one.play(12, explore=True, seed=3)
     for episode in episodes:
         obs = torch.from_numpy(episode.get_observations()[:-1])
         batch = {Columns.OBS: obs}
-        if gru_dim:
+        if core_dim:
             batch = {
                 Columns.OBS: obs[None],
-                Columns.STATE_IN: {"h": torch.zeros(1, gru_dim)},
+                Columns.STATE_IN: {"h": torch.zeros(1, core_dim)},
             }
         with torch.no_grad():
             inputs = one.module.forward_train(batch)[Columns.ACTION_DIST_INPUTS]
-        inputs = inputs[0] if gru_dim else inputs
+        inputs = inputs[0] if core_dim else inputs
         stored = episode.get_extra_model_outputs(Columns.ACTION_DIST_INPUTS)
         np.testing.assert_allclose(stored, inputs.numpy(), rtol=1e-4, atol=1e-5)
 
@@ -129,14 +131,14 @@ def test_memory_is_used_within_an_episode():
     module = policy_for(env)
     first = torch.from_numpy(env.envs[0].unwrapped.log[0]["observations"][5])[None]
     with torch.no_grad():
-        alone, _ = module.act(first, torch.zeros(1, 8))
+        alone, _, _ = module.act(first, {"h": torch.zeros(1, 8)})
     assert np.abs(inputs[5] - alone[0].numpy()).max() > 1e-3
 
 
 def test_actions_follow_the_policy():
     """Each action comes as often as the policy says, and greedy takes the best one."""
     env = clocks(4, lengths=(20,))
-    one = player(env, gru_dim=0)
+    one = player(env, core_dim=0)
     with torch.no_grad():
         one.module.actor.weight.zero_()
         one.module.actor.bias.copy_(torch.tensor([0.7, 0.2, 0.1]).log())
@@ -188,7 +190,7 @@ def test_box_actions_without_exploration_are_the_means():
 
 def test_box_actions_have_the_deviation_of_the_policy():
     env = clocks(4, continuous=True, lengths=(20,))
-    one = player(env, gru_dim=0)
+    one = player(env, core_dim=0)
     with torch.no_grad():
         one.module.actor.weight.zero_()
         one.module.actor.bias.copy_(torch.tensor([0.5, -1.0, np.log(0.1), np.log(2.0)]))
@@ -229,7 +231,8 @@ def test_without_a_seed_every_play_differs():
 
 def test_info_of_the_last_step_is_kept():
     for episode in play(clocks(3), 9):
-        assert episode.get_infos(-1) == {"is_success": len(episode) > 2}
+        assert episode.get_infos(-1)["is_success"] == (len(episode) > 2)
+        assert len(episode.get_infos()) == len(episode) + 1
 
 
 def test_nested_infos_do_no_harm():
@@ -243,6 +246,44 @@ def test_frames_stay_uint8_and_rewards_float32():
     for episode in play(env, 3, encoder="conv"):
         assert episode.get_observations().dtype == np.uint8
         assert episode.get_rewards().dtype == np.float32
+
+
+@pytest.mark.parametrize("longest", [30, 2])  # 2: shorter than promised, so that the block grows
+def test_each_observation_is_copied_once_into_a_block_of_its_environment(longest):
+    """Episodes are views: two of one environment are pieces of the same memory."""
+    env = clocks(2)
+    episodes = play(env, 12, longest=longest)
+    blocks = {id(frames.base) for frames in (e.observations.data for e in episodes)}
+    assert len(blocks) == 1
+    assert not any(
+        np.shares_memory(a.observations.data, b.observations.data)
+        for i, a in enumerate(episodes)
+        for b in episodes[:i]
+    )
+    for episode, truth in zip(episodes, started(env), strict=False):
+        np.testing.assert_array_equal(episode.get_observations(), truth["observations"])
+        assert episode.observations.data.flags.c_contiguous
+
+
+class Counter(Core):
+    """Counts the steps of an episode in a state of its own shape, and tells so."""
+
+    def initial_state(self):
+        return {"count": torch.zeros(2, 3), "twice": torch.zeros(())}
+
+    def step(self, x, state):
+        state = {"count": state["count"] + 1, "twice": state["twice"] + 2}
+        return x, state, {"counted": state["count"][:, 0, :2], "twice": state["twice"]}
+
+
+def test_what_a_core_gives_besides_is_kept_and_its_state_begins_anew_in_every_episode():
+    one = player(clocks(3))
+    one.module.core = Counter(8, 8)
+    for episode in one.play(9, explore=True, seed=0):
+        steps = np.arange(1.0, len(episode) + 1)
+        counted = episode.get_extra_model_outputs("counted")
+        np.testing.assert_array_equal(counted, np.stack([steps, steps], axis=1))
+        np.testing.assert_array_equal(episode.get_extra_model_outputs("twice"), 2 * steps)
 
 
 def test_vectorised_and_single_key_task_play_alike():

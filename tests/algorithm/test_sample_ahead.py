@@ -1,7 +1,7 @@
 """Workers that play the next batch while the reward model learns."""
 
 import pytest
-from tiny import keys_config, make_prototypes_pay, plain_config, reward_learner
+from tiny import keys_config, make_prototypes_pay, plain_config, reports_seen, version_of
 
 from rllib_conspec.errors import OptionError
 
@@ -16,10 +16,8 @@ def ahead(ray_local):
 
 def reports_of(algo, iterations):
     """What the workers reported in each iteration."""
-    seen, log = [], algo._log_episodes
-    algo._log_episodes = lambda reports: (seen.append(reports), log(reports))
-    results = [algo.train() for _ in range(iterations)]
-    del algo._log_episodes
+    with reports_seen() as seen:
+        results = [algo.train() for _ in range(iterations)]
     return seen, results
 
 
@@ -28,13 +26,13 @@ def versions(reports):
 
 
 def test_every_batch_is_paid_by_the_snapshot_before_the_last_one(ahead):
-    first = reward_learner(ahead).version
+    first = version_of(ahead)
     reports, results = reports_of(ahead, 4)
     assert versions(reports) == [{first}, {first}, {first + 1}, {first + 2}]
     for some, result in zip(reports, results, strict=True):
         assert sum(len(r.summaries) for r in some) == 8
         assert result["env_runners"]["num_episodes"] == 8
-    assert reward_learner(ahead).version == first + 4
+    assert version_of(ahead) == first + 4
 
 
 def test_steps_are_counted_once(ahead):
@@ -45,7 +43,7 @@ def test_steps_are_counted_once(ahead):
 
 def test_a_restored_state_does_not_learn_from_what_was_played_before(ahead, tmp_path):
     path = ahead.save_to_path(str(tmp_path / "checkpoint"))
-    saved = reward_learner(ahead).version
+    saved = version_of(ahead)
     ahead.train()
     ahead.restore_from_path(path)
     reports, _ = reports_of(ahead, 2)
@@ -54,7 +52,7 @@ def test_a_restored_state_does_not_learn_from_what_was_played_before(ahead, tmp_
 
 def test_the_papers_order_is_the_default(ray_local):
     algo = keys_config(runners=2).build_algo()
-    first = reward_learner(algo).version
+    first = version_of(algo)
     reports, _ = reports_of(algo, 3)
     algo.stop()
     assert versions(reports) == [{first}, {first + 1}, {first + 2}]

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
-from tiny import EAGER
+from tiny import EAGER, on_workers
 
 from rllib_conspec import ConSpecConfig
 
@@ -26,7 +26,7 @@ def config_for(encoder, **env_config):
         .environment("rllib_conspec:Unity-v0", env_config={"timeout": TIMEOUT} | env_config)
         .episodes(per_batch=2 * AGENTS, per_minibatch=2, max_steps=65)
         .env_runners(num_env_runners=2, num_envs_per_env_runner=AGENTS)
-        .rl_module(model_config={"encoder": encoder, "encoder_dim": 8, "gru_dim": 0})
+        .rl_module(model_config={"encoder": encoder, "encoder_dim": 8, "core_dim": 0})
         .conspec(**(EAGER | {"encoder": encoder}))
         .debugging(seed=1)
     )
@@ -38,14 +38,6 @@ def pair(ray_local):
     algo = config_for("strided").build_algo()
     yield algo
     algo.stop()
-
-
-def on_workers(algo, function):
-    return dict(
-        algo.env_runner_group.foreach_env_runner(
-            lambda runner: (runner.worker_index, function(runner)), local_env_runner=False
-        )
-    )
 
 
 def players(algo):
@@ -110,6 +102,8 @@ def test_a_player_lost_in_mid_episode_is_replaced_and_only_its_episodes_are_drop
     before, already = players(pair), dropped(pair.train())
     disturb(pair, which)
     result = pair.train()
+    (incident,) = result["incidents"]
+    assert incident.startswith("rollout worker 1: the Unity player ")
     assert_whole_batch(result)
     noticed = on_workers(pair, lambda runner: getattr(runner.env.unwrapped, "seconds_to_notice", 0))
     assert noticed[1] < TIMEOUT + 5

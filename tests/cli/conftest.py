@@ -1,6 +1,7 @@
 """What the tests of the command share: calling it here or as a process, and one real short run."""
 
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -13,11 +14,11 @@ from click.testing import CliRunner
 from rllib_conspec.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
-# One file: an experiment whose environment breaks, then a sweep of two trials.
+# One file: an experiment whose environment breaks in its third iteration, then a sweep.
 SWEEP = """\
 broken:
   run: PPO
-  env: breaks:Breaks-v0
+  env: breaks:Breaks
   config: {num_env_runners: 0, train_batch_size_per_learner: 128, num_epochs: 1}
 cart:
   run: PPO
@@ -38,15 +39,16 @@ import gymnasium as gym
 class Breaks(gym.Env):
     observation_space = gym.spaces.Box(-1, 1, (2,))
     action_space = gym.spaces.Discrete(2)
+    steps = 0
 
     def reset(self, *, seed=None, options=None):
         return self.observation_space.sample(), {}
 
     def step(self, action):
-        raise RuntimeError("the floor is lava")
-
-
-gym.register("Breaks-v0", Breaks)
+        self.steps += 1
+        if self.steps > 300:
+            raise RuntimeError("the floor is lava")
+        return self.observation_space.sample(), 0.0, self.steps % 10 == 0, False, {}
 """
 
 
@@ -79,12 +81,12 @@ def refused(rllib, tmp_path):
 
 
 class Command:
-    """`rllib ...` as a process of its own, with its output so far."""
+    """`rllib ...` as a process of its own, with its output so far; `before` is what starts it."""
 
-    def __init__(self, *args, cwd):
+    def __init__(self, *args, cwd, before=()):
         self.output = ""
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "rllib_conspec.cli.main", *map(str, args)],
+            [*before, sys.executable, "-m", "rllib_conspec.cli.main", *map(str, args)],
             cwd=cwd,
             env={**os.environ, "PYTHONPATH": f"{ROOT}:{cwd}", "PYTHONUNBUFFERED": "1"},
             stdout=subprocess.PIPE,
@@ -116,8 +118,8 @@ def command(tmp_path):
     """Start `rllib ...` in an empty directory; what still runs at the end of the test is killed."""
     started = []
 
-    def start(*args):
-        started.append(Command(*args, cwd=tmp_path))
+    def start(*args, before=()):
+        started.append(Command(*args, cwd=tmp_path, before=before))
         return started[-1]
 
     yield start
@@ -154,3 +156,27 @@ def sweep(tmp_path_factory):
 def checkpoint(sweep, tmp_path):
     """A copy of a CartPole checkpoint, to spoil as a test likes."""
     return Path(shutil.copytree(sweep.trial / "checkpoint_000002", tmp_path / "checkpoint_000002"))
+
+
+@pytest.fixture
+def made_earlier():
+    """Make a checkpoint look as if an earlier version of this package had made it."""
+
+    def spoil(checkpoint, how):
+        from rllib_conspec import ConSpec, ConSpecConfig
+
+        config = ConSpecConfig().get_state()
+        if how == "options":
+            del config["reward_models"]
+        stored = {"class": ConSpec, "ctor_args_and_kwargs": ((config,), {})}
+        content = pickle.dumps(stored)
+        if how == "module":  # of the same length, as pickles have it before a name
+            content = content.replace(b"conspec.algorithm.conspec", b"conspec.retrospec.conspec")
+        (checkpoint / "class_and_ctor_args.pkl").write_bytes(content)
+        state = {"reward_model": {"format": 2, "version": 0, "models": {}}}
+        if how == "state":
+            state = {"reward_model": {"prototypes": []}}
+        (checkpoint / "learner_group/learner/state.pkl").write_bytes(pickle.dumps(state))
+        (checkpoint / "files.json").unlink()
+
+    return spoil

@@ -1,8 +1,11 @@
 """Real runs, as processes of their own."""
 
 import csv
+import pickle
 import re
 import signal
+
+from rllib_conspec.cli.checks import checkpoints
 
 # Networks small enough for an iteration in a fraction of a second.
 TINY = """\
@@ -17,7 +20,7 @@ tiny:
     num_epochs: 1
     num_env_runners: 0
     num_envs_per_env_runner: 4
-    model_config: {encoder: conv, encoder_dim: 16, gru_dim: 16}
+    model_config: {encoder: conv, encoder_dim: 16, core_dim: 16}
     conspec: {num_prototypes: 2, encoder_dim: 16, projection_dim: 16}
     seed: 0
 """
@@ -43,13 +46,18 @@ def test_a_run_leaves_results_and_says_what_to_do_next(sweep):
         newest = f"results/cart/{trial}/checkpoint_000002"
         assert f"rllib evaluate {newest} --episodes 50" in sweep.output
     assert "Results: results/cart " in sweep.output
-    assert len(lines) < 22, "Ray's own chatter"
+    assert len(lines) < 28, "Ray's own chatter"
 
 
-def test_a_trial_that_fails_is_reported_by_its_own_error(sweep):
+def test_a_trial_that_fails_is_reported_by_its_own_error_and_saved(sweep):
     assert sweep.code == 1
     assert "rllib: trial_0 failed: RuntimeError: the floor is lava" in sweep.output
     assert "Traceback" not in sweep.output
+    assert "broken: 2 iterations in " in sweep.output
+    (saved,) = sweep.results.glob("broken_*/trial_0/checkpoint_*")
+    assert checkpoints.problem(saved) is None and (saved / checkpoints.MANIFEST).exists()
+    assert f"  checkpoint  {saved.relative_to(sweep.results.parent)}" in sweep.output
+    assert "Resume with: rllib train -f sweep.yaml --resume" in sweep.output
 
 
 def test_a_directory_that_exists_is_left_alone(sweep):
@@ -60,7 +68,8 @@ def test_a_directory_that_exists_is_left_alone(sweep):
 
 def test_interrupt_resume_evaluate(command, tmp_path):
     (tmp_path / "tiny.yaml").write_text(TINY)
-    first = command("train", "-f", "tiny.yaml")
+    # As in the background of a script, where shells have SIGINT ignored.
+    first = command("train", "-f", "tiny.yaml", before=["env", "--ignore-signal=INT"])
     first.wait_for("iteration 3/")
     first.process.send_signal(signal.SIGINT)
     code, output = first.finish()
@@ -72,7 +81,22 @@ def test_interrupt_resume_evaluate(command, tmp_path):
     saved = sorted(progress.parent.glob("checkpoint_*"))
     assert len(saved) == 1
 
-    # It goes on with the next iteration, in the same files, up to the new end.
+    # It goes on with the next iteration, until `timeout` ends the whole process group.
+    second = command(
+        "train", "-f", "tiny.yaml", "--resume", before=["timeout", "-s", "TERM", "600"]
+    )
+    second.wait_for(f"Resuming {tmp_path}/results/tiny after iteration {done[-1]},")
+    second.wait_for(f"iteration {done[-1] + 3}/")
+    second.process.send_signal(signal.SIGTERM)  # which it handles as if its time were over
+    code, output = second.finish()
+    assert code == 130, output
+    assert "Resume with: rllib train -f tiny.yaml --resume" in output
+    assert "GCS" not in output and "Traceback" not in output
+    assert len(sorted(progress.parent.glob("checkpoint_*"))) == 2
+    done = iterations(progress)
+    assert done == list(range(1, done[-1] + 1))
+
+    # And once more, in the same files, up to the new end.
     end = done[-1] + 3
     again = command(
         "train", "-f", "tiny.yaml", "--resume", "--stop", f"{{training_iteration: {end}}}"
@@ -88,3 +112,93 @@ def test_interrupt_resume_evaluate(command, tmp_path):
     code, output = command("evaluate", "results/tiny", "--episodes", "3").finish()
     assert code == 0, output
     assert "episodes    3" in output and "success     " in output
+
+
+MINE = """\
+import gymnasium as gym
+import numpy as np
+
+from rllib_conspec.reward_models.base import RewardModel
+
+
+class Corridor(gym.Env):
+    observation_space = gym.spaces.Box(0, 10, (1,))
+    action_space = gym.spaces.Discrete(2)
+    at = 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.at = 0
+        return np.float32([0]), {}
+
+    def step(self, action):
+        self.at += int(action)
+        return np.float32([self.at]), float(self.at == 3), self.at == 3, False, {}
+
+
+class Fails(RewardModel):
+    metrics_shown = ("updates",)
+    updates = 0
+
+    def update(self, episodes):
+        if self.updates == 3:
+            raise ValueError("three are enough")
+        self.updates += 1
+        return {"updates": self.updates}
+
+    def snapshot(self):
+        return self.updates
+
+    def get_state(self):
+        return {"updates": self.updates}
+
+    def set_state(self, state):
+        self.updates = state["updates"]
+
+    def load(self, snapshot):
+        pass
+
+    def hints(self):
+        return ["it does not pay", f"it will fail after {4 - self.updates // 2}"]
+
+    def reward(self, episodes):
+        return [np.zeros(len(e), np.float32) for e in episodes]
+"""
+FAILING = """\
+mine:
+  run: WholeEpisodePPO
+  env: mine:Corridor
+  stop: {training_iteration: 9}
+  config:
+    max_episode_steps: 8
+    episodes_per_batch: 4
+    num_envs_per_env_runner: 4
+    num_epochs: 1
+    model_config: {encoder_dim: 8, core_dim: 0}
+    reward_models: {"mine:Fails": {}}
+"""
+
+
+def test_environment_and_model_of_ones_own_and_a_model_that_fails(command, tmp_path):
+    (tmp_path / "mine.py").write_text(MINE)
+    (tmp_path / "mine.yaml").write_text(FAILING)
+    code, output = command("train", "-f", "mine.yaml").finish()
+    assert code == 1, output
+    shown = re.findall(r"iteration (\d)/9 .* updates (\d) ", output)
+    assert shown == [("1", "1"), ("2", "2"), ("3", "3")]
+    hints = [line for line in output.splitlines() if line.startswith("hint: ")]
+    assert hints == [
+        "hint: fails: it does not pay",
+        "hint: fails: it will fail after 4",
+        "hint: fails: it will fail after 3",
+    ]
+    (line,) = [line for line in output.splitlines() if line.startswith("rllib: ")]
+    assert line == "rllib: trial_0 failed: ValueError: three are enough"
+    assert "Traceback" not in output
+    (saved,) = (tmp_path / "results" / "mine" / "trial_0").glob("checkpoint_*")
+    assert checkpoints.problem(saved) is None
+    state = pickle.loads((saved / checkpoints.LEARNER_STATE).read_bytes())
+    assert state["reward_model"]["models"] == {"mine:Fails": {"updates": 3}}
+    code, output = command("evaluate", "results/mine", "--episodes", "2").finish()
+    assert code == 0, output
+    assert "mine:Corridor, greedy actions" in output and "episodes    2" in output

@@ -14,7 +14,7 @@ tree:
   env: rllib_conspec:Unity-v0
   config:
     env_config: {{file_name: "{file}", timeout: 20}}
-    model_config: {{encoder: conv, encoder_dim: 8, gru_dim: 0}}
+    model_config: {{encoder: conv, encoder_dim: 8, core_dim: 0}}
     max_episode_steps: 65
 """
 RUNNING = """\
@@ -24,7 +24,7 @@ tree:
   stop: {{training_iteration: {iterations}}}
   config:
     env_config: {{log_dir: "{logs}"}}
-    model_config: {{encoder: strided, encoder_dim: 8, gru_dim: 0}}
+    model_config: {{encoder: strided, encoder_dim: 8, core_dim: 0}}
     num_env_runners: 2
     num_envs_per_env_runner: 2
     episodes_per_batch: 4

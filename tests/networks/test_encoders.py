@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from torch import nn
 from torch.nn import functional as F
 
+from rllib_conspec.errors import OptionError
 from rllib_conspec.networks.encoders import (
     ENCODERS,
     ConvEncoder,
@@ -14,6 +16,7 @@ from rllib_conspec.networks.encoders import (
     StridedEncoder,
     build_encoder,
     orthogonal,
+    resolve_encoder,
 )
 
 SHAPES = {"conv": (5, 5, 3), "impala": (11, 8, 3), "strided": (20, 24, 3), "mlp": (4,)}
@@ -60,13 +63,111 @@ def test_each_observation_is_encoded_on_its_own(name):
         )
 
 
-def test_the_first_convolution_sees_pixels_as_0_to_1_with_channels_last():
+@pytest.mark.parametrize("top", [255.0, 10.0, 1.0])
+def test_the_first_convolution_sees_pixels_as_0_to_1_with_channels_last(top):
     torch.manual_seed(0)
-    layer = PixelConv(3, 5, 2, stride=2, padding=1).double()
+    options = {"stride": 2, "padding": 1, "observation_range": top, "channels": "last"}
+    layer = PixelConv(3, 5, 2, **options).double()
     raw = pixels(2, 3, 4, 3)
-    x = raw.double().permute(0, 3, 1, 2) / 255
+    x = raw.double().permute(0, 3, 1, 2) / top
     expected = F.conv2d(x, layer.weight, layer.bias, stride=2, padding=1)
-    np.testing.assert_allclose(layer(raw).detach(), expected.detach(), atol=1e-12)
+    np.testing.assert_allclose(layer(raw).detach(), expected.detach(), atol=1e-10)
+
+
+class Old:
+    """The encoders of ordinary pictures as they were before ranges and channel orders."""
+
+    @staticmethod
+    def conv(encoder, frames):
+        padded = nn.functional.pad(frames, (0, 0, 1, 1, 1, 1))
+        patches = padded.unfold(1, 3, 1).unfold(2, 3, 1).flatten(3).flatten(1, 2)
+        x = patches.to(encoder.patches.weight.dtype) * (1 / 255)
+        return encoder.linear(encoder.patches(x).relu_().flatten(1)).relu_()
+
+    @staticmethod
+    def impala(encoder, frames):
+        first, *others = encoder
+        x = frames.permute(0, 3, 1, 2).to(first.weight.dtype)
+        x = first._conv_forward(x, first.weight * (1 / 255), first.bias)
+        for layer in others:
+            x = layer(x)
+        return x
+
+    strided = impala
+
+    @staticmethod
+    def mlp(encoder, observations):
+        return nn.Sequential(*encoder)(observations.to(encoder[1].weight.dtype))
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_ordinary_observations_are_encoded_as_ever_to_the_bit(name, dtype):
+    torch.manual_seed(0)
+    shape = SHAPES[name] if name in ("conv", "mlp") else (84, 84, 3)
+    ordinary = 1.0 if name == "mlp" else 255.0
+    encoder = build_encoder(name, shape, 16, observation_range=ordinary).to(dtype)
+    frames = torch.randn(9, 4) if name == "mlp" else pixels(9, *shape)
+    new, old = encoder(frames), getattr(Old, name)(encoder, frames)
+    assert torch.equal(new, old)
+    gradients = [torch.autograd.grad((z**2).sum(), [*encoder.parameters()]) for z in (new, old)]
+    assert all(torch.equal(a, b) for a, b in zip(*gradients, strict=True))
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_values_are_divided_by_their_range(name):
+    torch.manual_seed(0)
+    encoder = build_encoder(name, SHAPES[name], 7, observation_range=10.0).double()
+    unit = build_encoder(name, SHAPES[name], 7, observation_range=1.0).double()
+    state = encoder.state_dict()
+    ranges = [key for key in state if key.endswith("observation_range")]
+    assert len(ranges) == 1
+    unit.load_state_dict({k: v for k, v in state.items() if k not in ranges}, strict=False)
+    raw = pixels(4, *SHAPES[name]) % 11
+    np.testing.assert_allclose(encoder(raw).detach(), unit(raw.double() / 10).detach(), atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_a_state_carries_the_range_it_was_trained_with(name):
+    torch.manual_seed(0)
+    trained = build_encoder(name, SHAPES[name], 7, observation_range=10.0)
+    restored = build_encoder(name, SHAPES[name], 7, observation_range=255.0)
+    raw = pixels(4, *SHAPES[name]) % 11
+    restored.load_state_dict(trained.state_dict())
+    assert torch.equal(restored(raw), trained(raw))
+
+
+@pytest.mark.parametrize("name", ["conv", "impala", "strided"])
+def test_channels_may_come_first(name):
+    torch.manual_seed(0)
+    last = build_encoder(name, (20, 24, 4), 7).double()
+    first = build_encoder(name, (4, 20, 24), 7, channels="first").double()
+    first.load_state_dict(last.state_dict())
+    raw = pixels(3, 20, 24, 4)
+    np.testing.assert_allclose(
+        first(raw.permute(0, 3, 1, 2).contiguous()).detach(), last(raw).detach(), atol=1e-10
+    )
+
+
+@pytest.mark.parametrize("name", ["auto", "strided", "impala"])
+def test_stacked_frames_of_atari(name):
+    encoder = build_encoder(name, (4, 84, 84), 16, channels="first")
+    first = next(m for m in encoder.modules() if isinstance(m, nn.Conv2d))
+    assert first.in_channels == 4
+    assert encoder(pixels(2, 4, 84, 84)).shape == (2, 16)
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_sizes_are_known_without_memory_for_them(name):
+    shape = SHAPES[name]
+    with torch.device("meta"):
+        measured = build_encoder(name, shape, 100_000)
+        z = measured(torch.empty(2, *shape))
+    assert z.is_meta and z.shape == (2, 100_000)
+    assert all(p.is_meta for p in measured.parameters())
+    with torch.device("meta"):
+        sizes = [p.shape for p in build_encoder(name, shape, 7).parameters()]
+    assert sizes == [p.shape for p in build_encoder(name, shape, 7).parameters()]
 
 
 def test_conv_encoder_is_the_papers():
@@ -129,8 +230,29 @@ def test_strided_encoder_is_two_convolutions_and_a_linear_layer():
 
 def test_strided_encoder_refuses_pictures_that_its_strides_would_skip():
     assert StridedEncoder((20, 31, 1), 5)(pixels(2, 20, 31, 1)).shape == (2, 5)
-    with pytest.raises(ValueError, match=r"at least 20×20, not 19×84; use encoder 'conv'"):
-        StridedEncoder((19, 84, 3), 5)
+    small = r"encoder: 'strided' needs pictures of at least 20×20, not 19×84; use encoder 'conv'"
+    for shape, channels in [((19, 84, 3), "last"), ((3, 19, 84), "first")]:
+        with pytest.raises(OptionError, match=small):
+            build_encoder("strided", shape, 5, channels=channels)
+
+
+@pytest.mark.parametrize(
+    ("shape", "channels", "name"),
+    [
+        ((17,), "last", "mlp"),
+        ((6, 5), "last", "mlp"),
+        ((5, 5, 3), "last", "conv"),
+        ((84, 19, 3), "last", "conv"),
+        ((20, 20, 3), "last", "strided"),
+        ((4, 84, 84), "first", "strided"),
+        ((3, 8, 84), "first", "conv"),
+    ],
+)
+def test_auto_chooses_by_shape(shape, channels, name):
+    assert resolve_encoder("auto", shape, channels) == name
+    encoder = build_encoder("auto", shape, 6, channels=channels)
+    assert type(encoder) is ENCODERS[name]
+    assert encoder(pixels(2, *shape)).shape == (2, 6)
 
 
 def test_orthogonal_layers_start_orthogonal_without_bias():
@@ -142,9 +264,18 @@ def test_orthogonal_layers_start_orthogonal_without_bias():
 
 
 def test_what_cannot_be_encoded_is_refused_with_the_way_out():
-    with pytest.raises(ValueError, match="conv, impala, strided, mlp"):
+    with pytest.raises(OptionError, match="encoder: must be one of auto, conv, impala, strided, m"):
         build_encoder("resnet", (5, 5, 3), 8)
+    with pytest.raises(OptionError, match='Did you mean "impala"'):
+        resolve_encoder("impla", (5, 5, 3))
     for name in ("conv", "impala", "strided"):
-        with pytest.raises(ValueError, match="use encoder 'mlp'"):
+        with pytest.raises(OptionError, match="use encoder 'mlp'"):
             build_encoder(name, (17,), 8)
     assert build_encoder("mlp", (5, 5, 3), 8)(pixels(2, 5, 5, 3)).shape == (2, 8)
+
+
+def test_channels_that_cannot_be_told_apart_are_for_the_mlp():
+    for name in ("auto", "conv", "impala", "strided"):
+        with pytest.raises(OptionError, match=r"\(3, 3, 3\) holds the channels.*encoder 'mlp'"):
+            build_encoder(name, (3, 3, 3), 8, channels="")
+    assert build_encoder("mlp", (3, 3, 3), 8, channels="")(pixels(2, 3, 3, 3)).shape == (2, 8)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from rllib_conspec.report.curves import SMOOTHING, Curve, main, quartiles, read_curve
+from rllib_conspec.report.curves import SMOOTHING, Curve, main, quartiles, read_curve, read_runs
 
 
 def write_run(path, rates, steps=100):
@@ -55,3 +55,13 @@ def test_command_says_what_is_missing(tmp_path, capsys):
     assert main([str(tmp_path / "x.png"), f"a={tmp_path}/none*"]) == 2
     assert "no result.json" in capsys.readouterr().err
     assert main([]) == 2
+
+
+def test_runs_that_never_measured_success_are_left_out(tmp_path, capsys):
+    write_run(tmp_path / "run_0", [1.0] * 30)
+    unmeasured = {"num_env_steps_sampled_lifetime": 100, "env_runners": {"episode_len_mean": 5}}
+    (tmp_path / "run_1").mkdir()
+    (tmp_path / "run_1" / "result.json").write_text(json.dumps(unmeasured))
+    assert len(read_runs(f"{tmp_path}/run_*")) == 1
+    assert main([str(tmp_path / "x.png"), f"a={tmp_path}/run_1"]) == 2
+    assert "no result.json with success rates" in capsys.readouterr().err

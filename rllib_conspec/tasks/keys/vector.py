@@ -13,7 +13,8 @@ from gymnasium.vector.utils import batch_space
 from numpy import count_nonzero  # several times faster than .any() on a short array
 
 from rllib_conspec.errors import OptionError
-from rllib_conspec.tasks.keys import noise, render
+from rllib_conspec.tasks import noise
+from rllib_conspec.tasks.keys import render
 from rllib_conspec.tasks.keys.layout import (
     CELLS,
     MOVES,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy import count_nonzero  # several times faster than .any() on a short array
 
-from rllib_conspec.tasks.keys import noise
+from rllib_conspec.tasks import noise
 from rllib_conspec.tasks.orangetree import placement, scene
 from rllib_conspec.tasks.orangetree.layout import (
     AGENT_RADIUS,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rllib_conspec.tasks.keys import noise
+from rllib_conspec.tasks import noise
 from rllib_conspec.tasks.orangetree.layout import (
     BALL,
     BOX,

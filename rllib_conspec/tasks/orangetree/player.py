@@ -1,6 +1,7 @@
-"""OrangeTree as an ML-Agents player: ``orangetree-player``, a process like a Unity build.
+"""The program ``orangetree-player``: OrangeTree as an ML-Agents player, like a Unity build.
 
-A trainer starts it with ``--mlagents-port``; a person looks at an episode with ``--play``.
+A trainer starts it with ``--mlagents-port``; a person looks at an episode with ``--play``. It is
+also the player that ``rllib_conspec.unity`` starts where no build is named.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def make(agents: int, variant: str, parameters: Mapping[str, float]) -> OrangeTr
 
 def serve(arguments: argparse.Namespace) -> None:
     """Play for a trainer until it ends or dies."""
-    from rllib_conspec.unity.serving import Service
+    from rllib_conspec.unity.player.serving import Service
 
     if arguments.logFile and arguments.logFile != "-":
         log = os.open(arguments.logFile, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)

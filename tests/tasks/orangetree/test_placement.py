@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from rllib_conspec.tasks.keys import noise
+from rllib_conspec.tasks import noise
 from rllib_conspec.tasks.orangetree import placement, scene
 from rllib_conspec.tasks.orangetree.layout import (
     AGENT_RADIUS,

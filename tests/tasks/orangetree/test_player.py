@@ -11,8 +11,8 @@ import pytest
 from rllib_conspec.errors import OptionError, UserError
 from rllib_conspec.tasks.orangetree import player, script
 from rllib_conspec.tasks.orangetree.vector import OrangeTreeVectorEnv
-from rllib_conspec.unity import ports
-from rllib_conspec.unity.vector import UnityVectorEnv
+from rllib_conspec.unity.client import ports
+from rllib_conspec.unity.client.vector import UnityVectorEnv
 
 # isort: split
 from mlagents_envs.base_env import ActionTuple
@@ -105,7 +105,7 @@ def test_unknown_words_are_refused():
 def test_neither_torch_nor_ray_is_loaded():
     """A player must start quickly and stay small: a worker has its own copy of both already."""
     code = (
-        "import sys, rllib_conspec.tasks.orangetree.player, rllib_conspec.unity.serving\n"
+        "import sys, rllib_conspec.tasks.orangetree.player, rllib_conspec.unity.player.serving\n"
         "print([name for name in ('torch', 'ray', 'matplotlib', 'pandas') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -1,0 +1,95 @@
+"""The policies: an encoder, a core (its memory, if any), and heads for actions and value.
+
+`model_config`: `encoder` (auto, conv, impala, strided, mlp), `encoder_dim`, `core` (gru, or the
+import path of another), `core_dim` (0: no memory). The paper's: keys conv 512 + gru 512; pixels
+impala 256 without memory; continuous control mlp 64.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gymnasium import spaces
+from ray.rllib.core.columns import Columns
+from ray.rllib.core.rl_module.apis.value_function_api import ValueFunctionAPI
+from ray.rllib.core.rl_module.torch import TorchRLModule
+from ray.rllib.utils.annotations import override
+from torch import Tensor, nn
+
+from rllib_conspec.networks.cores import build_core
+from rllib_conspec.networks.encoders import build_encoder, orthogonal
+
+# What `model_config` may hold, with defaults; the rest of RLlib's keys are set by the algorithm.
+MODEL_CONFIG = {"encoder": "auto", "encoder_dim": 128, "core": "gru", "core_dim": 128}
+VIEW = ("observation_range", "channels")  # how observations are read; set by the algorithm
+
+
+class EpisodePolicy(TorchRLModule, ValueFunctionAPI):
+    """Actions and values from observations [B, …] without memory or [B, T, …] with one."""
+
+    @override(TorchRLModule)
+    def setup(self) -> None:
+        config = MODEL_CONFIG | self.model_config
+        shape, dim = self.observation_space.shape, config["encoder_dim"]
+        view = {key: config[key] for key in VIEW if key in config}
+        self.encoder = build_encoder(config["encoder"], shape, dim, **view)
+        self.core = build_core(config["core"], dim, config["core_dim"])
+        self.value = orthogonal(nn.Linear(self.core.dim, 1), gain=1.0)
+        # A gain of 0.01 makes the first policy almost uniform.
+        outputs = _action_outputs(self.action_space)
+        self.actor = orthogonal(nn.Linear(self.core.dim, outputs), gain=0.01)
+
+    @override(TorchRLModule)
+    def is_stateful(self) -> bool:
+        return bool(self.get_initial_state())
+
+    @override(TorchRLModule)
+    def get_initial_state(self) -> dict[str, Tensor]:
+        return self.core.initial_state()
+
+    @override(TorchRLModule)
+    def _forward(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        features, state = self._features(batch)
+        out = {Columns.ACTION_DIST_INPUTS: self.actor(features), Columns.EMBEDDINGS: features}
+        return out | ({Columns.STATE_OUT: state} if state else {})
+
+    @override(TorchRLModule)
+    def _forward_train(self, batch: dict[str, Any], **kwargs: Any) -> dict[str, Any]:
+        features, _ = self._features(batch)
+        return {Columns.ACTION_DIST_INPUTS: self.actor(features), Columns.EMBEDDINGS: features}
+
+    @override(ValueFunctionAPI)
+    def compute_values(self, batch: dict[str, Any], embeddings: Tensor | None = None) -> Tensor:
+        if embeddings is None:
+            embeddings, _ = self._features(batch)
+        return self.value(embeddings).squeeze(-1)
+
+    def act(
+        self, observations: Tensor, state: dict[str, Tensor]
+    ) -> tuple[Tensor, dict[str, Tensor], dict[str, Tensor]]:
+        """One step of B episodes: [B, *shape], state → action inputs [B, A], next state, and what
+        the core gives besides, each [B, …].
+        """
+        features, state, outputs = self.core.step(self.encoder(observations), state)
+        return self.actor(features), state, outputs
+
+    def _features(self, batch: dict[str, Any]) -> tuple[Tensor, dict[str, Tensor]]:
+        observations = batch[Columns.OBS]
+        if not self.is_stateful():
+            return self.core(self.encoder(observations), {})
+        steps = observations.shape[:2]
+        z = self.encoder(observations.flatten(0, 1)).unflatten(0, steps)
+        return self.core(z, batch[Columns.STATE_IN])
+
+
+def _action_outputs(space: spaces.Space) -> int:
+    """Inputs that the action distribution takes: logits, or means and log deviations."""
+    if isinstance(space, spaces.Discrete):
+        return int(space.n)
+    if isinstance(space, spaces.Box) and len(space.shape) == 1:
+        return 2 * int(space.shape[0])
+    if isinstance(space, spaces.Box):
+        raise ValueError(f"actions of shape {space.shape} are not supported; use a flat Box.")
+    raise ValueError(
+        f"actions of type {type(space).__name__} are not supported; use Discrete or Box."
+    )

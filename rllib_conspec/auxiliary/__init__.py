@@ -1,0 +1,8 @@
+"""Losses that a policy may have beside its own. A new one is one file and one line here."""
+
+from rllib_conspec.auxiliary.base import AuxiliaryLoss
+from rllib_conspec.registry import Registry
+
+REGISTRY = Registry("auxiliary loss", AuxiliaryLoss, {"drac": "rllib_conspec.auxiliary.drac:DrAC"})
+find_loss = REGISTRY.find
+options_of = REGISTRY.options_of

@@ -1,0 +1,52 @@
+"""The seam of auxiliary losses: all that a learner knows of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from rllib_conspec.options import Options
+
+
+@dataclass(frozen=True)
+class PolicyBatch:
+    """A minibatch as an auxiliary loss sees it: B sequences of T steps, or B steps."""
+
+    observations: Tensor  # [B, (T,) *shape], raw
+    mask: Tensor | None  # bool [B, (T)], true on real steps; None: all are
+    inputs: Tensor  # [B, (T,) A] of the action distribution, with a graph
+    values: Tensor  # [B, (T)], with a graph
+    forward: Callable[[Tensor], tuple[Tensor, Tensor]]  # other observations → their inputs, values
+    kl: Callable[[Tensor, Tensor], Tensor]  # two inputs → divergence of their actions, [B, (T)]
+
+    def mean(self, values: Tensor) -> Tensor:
+        """Mean over the real steps."""
+        return values.mean() if self.mask is None else values[self.mask].mean()
+
+
+class AuxiliaryLoss(nn.Module):
+    """A loss added to the policy's; its own parameters, if it has any, learn with the policy's."""
+
+    Options: ClassVar[type[Options]] = Options
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+
+    def __init__(self, options: Any, encoder: nn.Module) -> None:
+        """`encoder` is the policy's; keep a reference in a tuple, or it counts as one's own."""
+        super().__init__()
+        self.options = options
+
+    @classmethod
+    def check(cls, options: Any, shape: tuple[int, ...]) -> None:
+        """Raise an `OptionError` where the loss does not fit observations of this shape."""
+
+    def loss(self, batch: PolicyBatch) -> Tensor:
+        """The loss, already weighted."""
+        raise NotImplementedError
+
+    @torch.no_grad()
+    def after_step(self) -> None:
+        """Called after every gradient step (for a momentum encoder, say)."""

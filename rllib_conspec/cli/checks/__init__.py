@@ -1,0 +1,1 @@
+"""Everything that is checked before anything starts: files, keys, values, environments."""

@@ -1,0 +1,1 @@
+"""What runs once all is checked: Ray, Tune, progress, interrupt, evaluation, Slurm."""

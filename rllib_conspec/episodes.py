@@ -1,0 +1,91 @@
+"""What passes between the rooms: whole episodes, and the few numbers that sum one up.
+
+NumPy only. Rollout workers make episodes, reward models learn from them and pay for their steps,
+reports show them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a reward model chooses by: the driver reads summaries, never frames."""
+
+    extrinsic_return: float
+    length: int
+    success: bool | None  # None: success is relative to the batch (top_k)
+
+
+@dataclass(frozen=True, eq=False)
+class Episode:
+    """One finished episode of T steps. Its arrays are shared, and never written to."""
+
+    observations: np.ndarray  # [T + 1, *shape], as the environment gave them
+    actions: np.ndarray  # [T, …], as the policy chose them
+    rewards: np.ndarray  # [T], the environment's own
+    terminated: bool = True  # False: cut off by a time limit
+    success: bool | None = None  # None: relative to the batch (top_k)
+    # (step, name) of what the environment marked as worth finding. Never learned from: it lets a
+    # report say which of these steps a model found.
+    events: tuple[tuple[int, str], ...] = ()
+    # What the policy gave besides actions, by name, each [T, …].
+    outputs: Mapping[str, np.ndarray] = field(default_factory=dict)
+    info: Mapping[str, Any] = field(default_factory=dict)  # of the last step; stays on the worker
+    seed: int | None = None  # of its reset: with the actions, enough to play it again
+
+    def __len__(self) -> int:
+        return len(self.rewards)
+
+    @property
+    def frames(self) -> np.ndarray:
+        """[T, *shape]: the observation that each step led to."""
+        return self.observations[1:]
+
+    @cached_property
+    def digests(self) -> np.ndarray:
+        """uint64 [T + 1]: equal observations have equal digests.
+
+        Computed when somebody first asks, and then carried along.
+        """
+        # 64 bits: among the 100 000 frames of full memories, a collision has a chance of 3e-10.
+        observations = np.ascontiguousarray(self.observations)
+        found = [hashlib.blake2b(o.data, digest_size=8).digest() for o in observations]
+        return np.frombuffer(b"".join(found), dtype="<u8")
+
+    @property
+    def summary(self) -> Summary:
+        return Summary(float(self.rewards.sum()), len(self), self.success)
+
+    def judged(self, success: bool | None) -> Episode:
+        """The same arrays with this verdict."""
+        return replace(self, success=success)
+
+    def kept(self, outputs: bool = True) -> Episode:
+        """The same in memory of its own, for keeping: its arrays here may be pieces of a worker's
+        block of frames or lie in a store that others free. Without `outputs` if they are not used.
+        """
+        copy = replace(
+            self,
+            observations=_own(self.observations),
+            actions=_own(self.actions),
+            rewards=_own(self.rewards),
+            outputs={n: _own(values) for n, values in self.outputs.items()} if outputs else {},
+            info={},
+        )
+        if "digests" in self.__dict__:
+            copy.__dict__["digests"] = self.digests.copy()
+        return copy
+
+
+def _own(array: np.ndarray) -> np.ndarray:
+    array = np.array(array, order="C")
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,15 @@
+"""Who may pay the agent. A new model is one file and one line here; an import path works too."""
+
+from rllib_conspec.registry import Registry
+from rllib_conspec.reward_models.base import RewardModel
+
+REGISTRY = Registry(
+    "reward model",
+    RewardModel,
+    {
+        "conspec": "rllib_conspec.reward_models.conspec.model:ConSpecModel",
+        "rnd": "rllib_conspec.reward_models.rnd:RND",
+    },
+)
+find_model = REGISTRY.find
+options_of = REGISTRY.options_of

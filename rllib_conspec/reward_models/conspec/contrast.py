@@ -1,0 +1,184 @@
+"""One evaluation of the ConSpec loss (eqn 1) with as little computation as the gradient needs.
+
+Two passes. The first scores every *different* frame once, without a graph. It shows which frames
+hold an episode's best match or a visible softmax weight; only these go through the second pass,
+with a graph. The loss is computed from all scores, so its value is exact; what the gradient leaves
+out is bounded in `loss.carries_gradient`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from rllib_conspec.episodes import Episode
+from rllib_conspec.reward_models.conspec import loss as L
+from rllib_conspec.reward_models.conspec.options import ConSpecOptions
+from rllib_conspec.reward_models.conspec.prototypes import Prototypes
+from rllib_conspec.reward_models.distinct import DistinctFrames
+
+Episodes = Sequence[Episode]
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Some prototypes, and the successes and failures that they are to tell apart."""
+
+    prototypes: tuple[int, ...]
+    successes: Episodes
+    failures: Episodes
+
+
+@dataclass(frozen=True)
+class ContrastiveLoss:
+    """The loss, its parts, and every prototype's best match in its own episodes."""
+
+    success: Tensor
+    failure: Tensor
+    diversity: Tensor
+    success_best: dict[int, Tensor]  # prototype → [K_S]
+    failure_best: dict[int, Tensor]  # prototype → [K_F]
+
+    @property
+    def total(self) -> Tensor:
+        return self.success + self.failure + self.diversity
+
+
+def contrastive_loss(
+    model: Prototypes,
+    options: ConSpecOptions,
+    active: int,
+    live: Contrast,
+    frozen: Sequence[Contrast] = (),
+) -> ContrastiveLoss:
+    """Eqn 1 over `active` prototypes: the live ones on the memories, frozen ones on their
+    exemplars.
+
+    The diversity term is taken once, on the live successes; in the form of the authors' code, once
+    for every prototype on its own successes.
+    """
+    contrasts = [c for c in (live, *frozen) if c.prototypes]
+    diverse = _diversity_sets(options, active, live, contrasts)
+    view = _View(model, [live, *frozen])
+    scored = [(c.prototypes, e) for c in contrasts for e in (c.successes, c.failures)]
+    everyone = tuple(range(active))
+    s = view.scores(
+        needed=scored + [(everyone, e) for e, _ in diverse],
+        best_of=scored,
+        softmax_of=[(everyone, e) for e, _ in diverse],
+        top_k=options.top_k,
+    )
+
+    success = failure = diversity = s.new_zeros(())
+    success_best, failure_best = {}, {}
+    for c in contrasts:
+        won = L.best_match(*view.by_step(s, c.prototypes, c.successes), options.top_k)
+        lost = L.best_match(*view.by_step(s, c.prototypes, c.failures), options.top_k)
+        lost = L.least_matching(lost, options.failure_share)
+        success, failure = success + L.success_loss(won), failure + L.failure_loss(lost)
+        success_best |= dict(zip(c.prototypes, won.detach(), strict=True))
+        failure_best |= dict(zip(c.prototypes, lost.detach(), strict=True))
+    held = set(everyone) - set(live.prototypes) if options.diversity_moves == "live" else ()
+    for episodes, weight in diverse:
+        steps, mask = view.by_step(s, everyone, episodes)
+        steps = torch.where(_rows(held, steps), steps.detach(), steps)
+        p = L.match_times(steps, mask, L.SOFTMAX_SCALE)
+        p = L.spread(p, mask, options.diversity_window)
+        diversity = diversity + weight * L.DIVERSITY[options.diversity](p).sum()
+    return ContrastiveLoss(success, failure, diversity, success_best, failure_best)
+
+
+def _rows(prototypes: Collection[int], s: Tensor) -> Tensor:
+    """Mask [H, 1, 1] of these prototypes among those of s [H, K, T]."""
+    mask = torch.zeros(len(s), 1, 1, dtype=torch.bool, device=s.device)
+    mask[list(prototypes)] = True
+    return mask
+
+
+def overlaps(
+    model: Prototypes, prototypes: Sequence[int], episodes: Episodes, options: ConSpecOptions
+) -> Tensor:
+    """How far prototypes match the same steps: mean cosine of their match times, [h, h]."""
+    asked = tuple(prototypes)
+    view = _View(model, [Contrast(asked, episodes, ())])
+    s = view.scores_without_graph([(asked, episodes)])
+    steps, mask = view.by_step(s, asked, episodes)
+    p = L.match_times(steps, mask, L.SOFTMAX_SCALE)
+    return L.overlap(L.spread(p, mask, options.diversity_window)).mean(dim=0)
+
+
+def best_matches(
+    model: Prototypes, prototypes: Sequence[int], episodes: Episodes, top_k: int
+) -> Tensor:
+    """Best match of every prototype in every episode, without a graph: [len(prototypes), K]."""
+    view = _View(model, [Contrast(tuple(prototypes), episodes, ())])
+    s = view.scores_without_graph([(tuple(prototypes), episodes)])
+    return L.best_match(*view.by_step(s, tuple(prototypes), episodes), top_k)
+
+
+def _diversity_sets(
+    options: ConSpecOptions, active: int, live: Contrast, contrasts: Sequence[Contrast]
+) -> list[tuple[Episodes, float]]:
+    """Successes on which D is taken, with the weight of each set."""
+    weight = options.diversity_coeff / active
+    if weight == 0 or (active < 2 and options.diversity == "cosine"):
+        return []
+    if options.form == "code":
+        return [(c.successes, weight * len(c.prototypes)) for c in contrasts]
+    return [(live.successes, weight)]
+
+
+class _View:
+    """The different frames of all episodes in a step, and scores laid out over them."""
+
+    def __init__(self, model: Prototypes, contrasts: Sequence[Contrast]) -> None:
+        self.model = model
+        self.device = model.vectors.device
+        self.distinct = DistinctFrames.of(e for c in contrasts for e in (*c.successes, *c.failures))
+        self.frames = torch.from_numpy(self.distinct.frames).to(self.device)
+        self._padded: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def layout(self, episodes: Episodes) -> tuple[Tensor, Tensor]:
+        """Positions [K, T] among the different frames, and mask [K, T]."""
+        if id(episodes) not in self._padded:
+            self._padded[id(episodes)] = tuple(
+                torch.from_numpy(a).to(self.device) for a in self.distinct.padded(episodes)
+            )
+        return self._padded[id(episodes)]
+
+    def by_step(
+        self, s: Tensor, prototypes: tuple[int, ...], episodes: Episodes
+    ) -> tuple[Tensor, Tensor]:
+        """Scores of these prototypes in these episodes [h, K, T], and mask [K, T]."""
+        index, mask = self.layout(episodes)
+        return s[list(prototypes)][:, index], mask
+
+    def scores_without_graph(self, needed: list[tuple[tuple[int, ...], Episodes]]) -> Tensor:
+        """s [H, N] for the (prototypes, episodes) asked for, 0 elsewhere."""
+        need = np.zeros((len(self.model.vectors), len(self.frames)), dtype=bool)
+        for prototypes, episodes in needed:
+            positions = np.unique(np.concatenate([self.distinct.index[id(e)] for e in episodes]))
+            need[np.ix_(prototypes, positions)] = True
+        with torch.no_grad():
+            z = self.model.encode(self.frames)
+            return self.model.needed_scores(z, torch.from_numpy(need).to(self.device))
+
+    def scores(self, needed, best_of, softmax_of, top_k: int) -> Tensor:
+        """s [H, N] with a graph behind those scores that carry the loss's gradient."""
+        s = self.scores_without_graph(needed)
+        carry = torch.zeros_like(s, dtype=torch.bool)
+        for asked, scale in [(best_of, None), (softmax_of, L.SOFTMAX_SCALE)]:
+            for prototypes, episodes in asked:
+                steps, mask = self.by_step(s, prototypes, episodes)
+                kept = L.carries_gradient(steps, mask, top_k=top_k, softmax_scale=scale)
+                i, k, t = kept.nonzero(as_tuple=True)
+                which = torch.tensor(prototypes, device=self.device)
+                carry[which[i], self.layout(episodes)[0][k, t]] = True
+        frames = carry.any(dim=0).nonzero().squeeze(1)
+        z = self.model.encode(self.frames[frames])
+        with_graph = self.model.needed_scores(z, carry[:, frames])
+        return s.index_copy(1, frames, torch.where(carry[:, frames], with_graph, s[:, frames]))

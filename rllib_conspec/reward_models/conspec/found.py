@@ -1,0 +1,124 @@
+"""What ConSpec found: for every prototype that met the criterion, the steps that it matches best.
+
+Everything comes from the learner's own exemplars, so that no environment and no Ray is needed to
+look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from rllib_conspec.episodes import Episode
+from rllib_conspec.reward_models.base import Description, Moment, Row
+from rllib_conspec.reward_models.conspec.learner import ConSpecLearner
+from rllib_conspec.reward_models.conspec.scorer import episode_scores
+
+NEAR = 2  # steps between a prototype's best match and an event that it is said to have found
+
+
+@dataclass(frozen=True)
+class Found:
+    """One prototype's best matches, one in each of K successful episodes."""
+
+    prototype: int
+    episodes: tuple[Episode, ...]  # K successes
+    steps: np.ndarray  # [K] step of the best match in each
+    scores: np.ndarray  # [K] that match
+    separation: float  # mean best match in successes minus that in failures
+    events: dict[str, float]  # event → share of the successes with it in which it is near the match
+
+    @property
+    def name(self) -> str:
+        """The event found most often, if any is found in at least half of the successes."""
+        best = max(self.events, key=self.events.get, default="")
+        return best if best and self.events[best] >= 0.5 else ""
+
+    @property
+    def moments(self) -> tuple[Moment, ...]:
+        """Best matches first, each different frame once, then repeats."""
+        order = np.argsort(-self.scores, kind="stable")
+        seen: set[int] = set()
+        different, repeated = [], []
+        for k in order:
+            episode, step = self.episodes[k], int(self.steps[k])
+            moment = Moment(episode, step, float(self.scores[k]))
+            digest = int(episode.digests[step + 1])  # of the frame that the step led to
+            (repeated if digest in seen else different).append(moment)
+            seen.add(digest)
+        return (*different, *repeated)
+
+    @property
+    def row(self) -> Row:
+        name = f": {self.name}" if self.name else ""
+        return Row(f"prototype {self.prototype}{name}", self.moments)
+
+    def __str__(self) -> str:
+        low, middle, high = np.percentile(self.steps, [25, 50, 75]).astype(int)
+        what = f"{self.name} ({self.events[self.name]:.0%} of successes), " if self.name else ""
+        return (
+            f"prototype {self.prototype}: {what}step {middle} ({low}–{high}), "
+            f"match {self.scores.mean():.2f}, separation {self.separation:.2f}"
+        )
+
+
+def describe(learner: ConSpecLearner) -> Description:
+    """A line and a row of matches for every prototype that pays."""
+    found = find(learner)
+    if not found:
+        return Description(("no critical step yet: no prototype has met the criterion",))
+    return Description(
+        tuple(str(f) for f in found), galleries={"prototypes": tuple(f.row for f in found)}
+    )
+
+
+def find(
+    learner: ConSpecLearner,
+    successes: Sequence[Episode] | None = None,
+    failures: Sequence[Episode] | None = None,
+) -> list[Found]:
+    """What each paying prototype matches in `successes` (default: in its own exemplars)."""
+    found = []
+    for i in np.flatnonzero(learner.met):
+        own = learner.exemplars.get(int(i))
+        won = successes or (own.successes if own else tuple(learner.successes))
+        lost = failures or (own.failures if own else tuple(learner.failures))
+        if won:
+            found.append(_found(learner, int(i), won, lost))
+    return found
+
+
+def _found(
+    learner: ConSpecLearner, i: int, won: Sequence[Episode], lost: Sequence[Episode]
+) -> Found:
+    s = [scores[i] for scores in episode_scores(learner.model, won)]
+    steps = np.array([int(x.argmax()) for x in s])
+    failed = [scores[i].max() for scores in episode_scores(learner.model, lost)] if lost else [0.0]
+    best = np.array([x.max() for x in s])
+    return Found(
+        prototype=i,
+        episodes=tuple(won),
+        steps=steps,
+        scores=best,
+        separation=float(best.mean() - np.mean(failed)),
+        events=_shares_near(won, [[t] for t in steps]),
+    )
+
+
+def coverage(learner: ConSpecLearner, successes: Sequence[Episode]) -> dict[str, float]:
+    """For every event, the share of successes in which some paying prototype peaks near it."""
+    which = np.flatnonzero(learner.met)
+    peaks = [scores[which].argmax(axis=1) for scores in episode_scores(learner.model, successes)]
+    return _shares_near(successes, peaks)
+
+
+def _shares_near(episodes: Sequence[Episode], peaks: Sequence[Sequence[int]]) -> dict[str, float]:
+    """Share of the episodes with an event in which one of `peaks` lies within NEAR steps of it."""
+    hits: dict[str, list[bool]] = {}
+    for episode, steps in zip(episodes, peaks, strict=True):
+        for t, name in episode.events:
+            near = any(abs(int(step) - t) <= NEAR for step in steps)
+            hits.setdefault(name, []).append(near)
+    return {name: float(np.mean(near)) for name, near in sorted(hits.items())}

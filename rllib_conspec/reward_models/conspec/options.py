@@ -1,0 +1,244 @@
+"""Every option of ConSpec, once: its type, its default, what it means, and what values are
+possible.
+
+The defaults are the paper's values for the multi-key-to-door tasks: the preset `paper`. Options
+that depart from the paper are named as such in their help text. The preset `few_successes`, which
+an experiment gets that names none, learns from a handful of successes with small networks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rllib_conspec.errors import OptionError
+from rllib_conspec.options import Options, option
+
+
+@dataclass(frozen=True)
+class ConSpecOptions(Options):
+    """The options of ConSpec, every value checked when one is built."""
+
+    # --- prototypes and encoder ---------------------------------------------------------------
+    num_prototypes: int = option(8, "H, the number of prototypes", min=1)
+    form: str = option(
+        "mixed",
+        "where the paper's text and the authors' code differ. paper: one projection for all "
+        "prototypes, repeats are paid, prototypes pay from the start. code: a projection for each, "
+        "with a ReLU after both of its layers, repeats are taken away (1, 1/2 and 1/4 of the last "
+        "three payments), D once for every prototype, so alpha instead of alpha/H, only prototypes "
+        "that met the criterion pay. mixed: the code's, but the ReLU and D as in the paper",
+        choices=("mixed", "paper", "code"),
+    )
+    encoder: str = option(
+        "auto",
+        "f_W, the encoder of single observations: conv (small pictures), impala (pixels), strided "
+        "(pixels on a CPU, not the paper's), mlp (vectors), or auto: mlp, conv or strided by the "
+        "observations' shape",
+        choices=("auto", "conv", "impala", "strided", "mlp"),
+    )
+    encoder_dim: int = option(512, "width of the encoder's output z", min=1)
+    projection_dim: int = option(
+        1010, "width of both layers of the projection g_theta (100 for pixels)", min=1
+    )
+    stop_gradient: bool = option(
+        False, "ablation: hold the prototype vectors h_i at their random initial values"
+    )
+
+    # --- memories -----------------------------------------------------------------------------
+    memory_size: int = option(16, "capacity of the success memory S, in episodes", min=1)
+    failure_memory_size: int | None = option(
+        None, "capacity of the failure memory F, in episodes (default: memory_size)", min=1
+    )
+    failure_memory: str = option(
+        "fifo",
+        "which failures F holds: the newest (fifo, the paper), or a uniform sample of all so far "
+        "(reservoir), against which a step stays critical after the policy has learned it",
+        choices=("fifo", "reservoir"),
+    )
+    memory_batch: int = option(16, "successes drawn per gradient step", min=1)
+    failure_batch: int | None = option(
+        None, "failures drawn per gradient step (default: memory_batch)", min=1
+    )
+    max_new_successes: int = option(
+        2,
+        "successes that one training batch may add to S; with success top_k, how many of a batch "
+        "succeed",
+        min=1,
+    )
+    min_successes: int | None = option(
+        None, "ConSpec starts to learn when S holds this many (default: memory_size)", min=1
+    )
+
+    # --- loss ---------------------------------------------------------------------------------
+    top_k: int = option(
+        1, "score an episode by the mean of its k best matches (1 is the maximum)", min=1
+    )
+    failure_share: float = option(
+        1.0,
+        "share of the failures, those that match a prototype least, that count against it (the "
+        "paper: all). A step that some failures contain too can then still be found",
+        above=0.0,
+        max=1.0,
+    )
+    diversity: str = option(
+        "cosine",
+        "D: cosine between the prototypes' match times, or entropy of their sum (Montezuma)",
+        choices=("cosine", "entropy"),
+    )
+    diversity_coeff: float = option(0.2, "alpha, the weight of the diversity term", min=0.0)
+    diversity_moves: str = option(
+        "all",
+        "prototypes that the diversity term moves: all (the paper), or live, so that a frozen one "
+        "stays on the step that it found and others give way",
+        choices=("all", "live"),
+    )
+    diversity_window: int = option(
+        0,
+        "D and freeze_distinct take match times this many steps apart for the same (the paper: 0, "
+        "so that one prototype on a step and one on the next count as different)",
+        min=0,
+    )
+    lr: float = option(2e-3, "learning rate of encoder, projections and prototypes", above=0.0)
+    weight_decay: float = option(
+        0.0, "decoupled weight decay; the paper has none, 1e-3 hinders memorising", min=0.0
+    )
+    learn: bool = option(
+        True,
+        "false: memories and prototypes stay as they were restored and only pay (the few-shot "
+        "tests of OrangeTree)",
+    )
+    steps_per_iteration: int = option(
+        1, "contrastive gradient steps per training iteration (the paper: 1)", min=1
+    )
+
+    # --- freezing and recruiting --------------------------------------------------------------
+    threshold: float = option(
+        0.6, "criterion of separation, and the score below which nothing is paid", min=0.0, max=1.0
+    )
+    freeze: bool = option(True, "ablation when false: no prototype keeps exemplars of its own")
+    freeze_after: int = option(
+        25, "consecutive gradient steps above the criterion before a prototype freezes", min=1
+    )
+    frozen_in_turn: bool = option(
+        True,
+        "with several steps per iteration, a frozen prototype takes part in one of them: it only "
+        "has to stay what it is. False: in all, where the encoder would move away under it",
+    )
+    criterion: str = option(
+        "memory",
+        "episodes that the criterion looks at: memory (those trained on, the paper) or unseen "
+        "(the newest, held out of the memories until newer ones arrive)",
+        choices=("memory", "unseen"),
+    )
+    unseen_successes: int = option(
+        4, "with criterion unseen: how many of the newest successes are held out", min=1
+    )
+    unseen_failures: int = option(
+        16, "with criterion unseen: how many of the newest failures are held out", min=1
+    )
+    unseen_threshold: float = option(
+        0.4,
+        "with criterion unseen: the separation to exceed. Lower than threshold because failures "
+        "that contain an early critical step bound its separation from above",
+        min=0.0,
+        max=1.0,
+    )
+    unseen_share: float = option(
+        1.0,
+        "with criterion unseen: share of the held-out successes that must match above threshold. "
+        "Less where a critical step looks different each time",
+        above=0.0,
+        max=1.0,
+    )
+    freeze_distinct: bool = option(
+        False, "freeze a prototype only if no frozen one matches the same steps already"
+    )
+    restart_after: int | None = option(
+        None,
+        "gradient steps after which a live prototype that separates nothing starts anew from "
+        "random values (the paper: never)",
+        min=1,
+    )
+    recruit_start: int | None = option(
+        None,
+        "start with this many prototypes and add one whenever all have met the criterion, up to "
+        "num_prototypes (default: start with all)",
+        min=1,
+    )
+
+    # --- intrinsic reward ---------------------------------------------------------------------
+    intrinsic: str = option(
+        "window",
+        "window (eqn 2) or potential (eqn 3, leaves the optimal policy unchanged)",
+        choices=("window", "potential"),
+    )
+    intrinsic_coeff: float = option(0.2, "lambda, the scale of the intrinsic reward", min=0.0)
+    window: int = option(3, "eqn 2 takes the maximum over this many steps on either side", min=0)
+    pay_once: bool = option(
+        False,
+        "with intrinsic window: pay every prototype only at its best match of an episode (the "
+        "paper: at every local best), so that staying where it matches, or coming back, earns "
+        "nothing more",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_together(self)
+
+    # Options whose default is another option's value, resolved.
+
+    @property
+    def failures_kept(self) -> int:
+        return self.failure_memory_size or self.memory_size
+
+    @property
+    def failures_drawn(self) -> int:
+        return self.failure_batch or self.memory_batch
+
+    @property
+    def successes_needed(self) -> int:
+        return self.min_successes or self.memory_size
+
+
+def _check_together(o: ConSpecOptions) -> None:
+    """Refuse combinations that could never learn."""
+    if o.memory_batch > o.memory_size:
+        raise OptionError(
+            "memory_batch",
+            f"is {o.memory_batch}, more than memory_size ({o.memory_size}) can hold.",
+        )
+    if o.failures_drawn > o.failures_kept:
+        raise OptionError(
+            "failure_batch",
+            f"is {o.failures_drawn}, more than failure_memory_size ({o.failures_kept}) can hold.",
+        )
+    if o.successes_needed > o.memory_size:
+        raise OptionError(
+            "min_successes",
+            f"is {o.successes_needed}, more than memory_size ({o.memory_size}) can ever hold.",
+        )
+    if o.recruit_start is not None and o.recruit_start > o.num_prototypes:
+        raise OptionError(
+            "recruit_start", f"is {o.recruit_start}, more than num_prototypes ({o.num_prototypes})."
+        )
+
+
+PRESETS = {
+    "paper": {},
+    # Each of them is measured in docs/keys.md.
+    "few_successes": {
+        "encoder_dim": 64,
+        "projection_dim": 128,
+        "weight_decay": 0.001,
+        "min_successes": 4,  # start before S is full
+        "failure_memory_size": 64,  # failures are plenty: more of them in every step
+        "failure_memory": "reservoir",  # some from before the policy took the early steps
+        "failure_batch": 32,
+        "steps_per_iteration": 4,
+        "criterion": "unseen",  # freeze what separates episodes that were not trained on
+        "freeze_distinct": True,
+        "diversity_moves": "live",
+        "restart_after": 60,
+        "pay_once": True,  # or a policy may live on taking a key, dropping it and taking it again
+    },
+}

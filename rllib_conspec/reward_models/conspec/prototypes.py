@@ -1,0 +1,113 @@
+"""Scores: how well an observation matches a prototype, s = cos(h_i, g_theta(f_W(O)))."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from rllib_conspec.networks.encoders import build_encoder
+from rllib_conspec.reward_models.conspec.options import ConSpecOptions
+
+# Numbers in a piece of a batch that a CPU encodes at a time where no graph is needed. Large
+# pictures would otherwise go through fresh memory in every layer: twice as slow.
+CACHED = 2_000_000
+
+
+class Prototypes(nn.Module):
+    """Encoder f_W, projections g_theta and prototype vectors h_1..h_H."""
+
+    def __init__(self, options: ConSpecOptions, shape: Sequence[int], **view: Any) -> None:
+        """`view` says how observations are to be read: `observation_range` and `channels`."""
+        super().__init__()
+        count, width = options.num_prototypes, options.projection_dim
+        self.relu_after_both = options.form == "code"
+        self.shared = options.form == "paper"
+        self.encoder = build_encoder(options.encoder, shape, options.encoder_dim, **view)
+        projections = 1 if self.shared else count
+        self.layer1 = _uniform(projections, options.encoder_dim, width)
+        self.layer2 = _uniform(projections, width, width)
+        # The "stop-gradient" ablation leaves the vectors where they start.
+        self.vectors = nn.Parameter(
+            torch.randn(count, width), requires_grad=not options.stop_gradient
+        )
+
+    def encode(self, frames: Tensor) -> Tensor:
+        """Observations [N, *shape] → features z [N, encoder_dim]."""
+        piece = max(1, CACHED // math.prod(frames.shape[1:]))
+        if torch.is_grad_enabled() or frames.is_cuda or len(frames) <= piece:
+            return self.encoder(frames)
+        return torch.cat([self.encoder(some) for some in frames.split(piece)])
+
+    def scores(self, z: Tensor, which: Tensor) -> Tensor:
+        """Features z [N, D] → s [len(which), N], cosines with the prototypes `which` (indices)."""
+        return self._scores(z, which, self._apart())
+
+    def _apart(self) -> list[tuple[Tensor, ...]]:
+        """Every prototype's own parameters (the shared projection's once).
+
+        Taken apart in one operation: indexing them one by one would make the backward pass add up
+        as many gradients of full size as there are prototypes.
+        """
+        own = [self.layer1, self.layer2] + ([] if self.shared else [self.vectors])
+        return list(zip(*(parameter.unbind() for parameter in own), strict=True))
+
+    def _scores(self, z: Tensor, which: Tensor, apart: list[tuple[Tensor, ...]]) -> Tensor:
+        if self.shared:
+            return F.normalize(self.vectors[which], dim=-1) @ self._project(z, *apart[0]).T
+        rows = []
+        for i in which.tolist():
+            layer1, layer2, vector = apart[i]
+            rows.append(self._project(z, layer1, layer2) @ F.normalize(vector, dim=0))
+        return torch.stack(rows)
+
+    def _project(self, z: Tensor, layer1: Tensor, layer2: Tensor) -> Tensor:
+        """g_theta, scaled to unit length: [N, D] → [N, width]."""
+        out = torch.relu(z @ layer1) @ layer2
+        return F.normalize(torch.relu(out) if self.relu_after_both else out, dim=-1)
+
+    @torch.no_grad()
+    def redraw(self, i: int, generator: torch.Generator) -> list[nn.Parameter]:
+        """Give prototype i new random values; returns the parameters of which row i changed."""
+        own = [self.vectors] if self.shared else [self.vectors, self.layer1, self.layer2]
+        for parameter in own:
+            row = torch.empty(parameter.shape[1:])
+            if parameter is self.vectors:
+                row.normal_(generator=generator)
+            else:
+                bound = 1 / math.sqrt(row.shape[0])
+                row.uniform_(-bound, bound, generator=generator)
+            parameter[i] = row.to(parameter)
+        return own
+
+    def weights_of(self, which: np.ndarray) -> dict[str, Tensor]:
+        """State of a model that has only the prototypes `which`."""
+        own = {"vectors"} if self.shared else {"vectors", "layer1", "layer2"}
+        return {k: w[which] if k in own else w for k, w in self.state_dict().items()}
+
+    def needed_scores(self, z: Tensor, need: Tensor) -> Tensor:
+        """s [H, N] where `need` [H, N] is true, 0 elsewhere; computes nothing else.
+
+        Prototypes that need the same frames share one product.
+        """
+        s = z.new_zeros(need.shape)
+        apart = self._apart()
+        rows, group_of = torch.unique(need, dim=0, return_inverse=True)
+        for g, row in enumerate(rows):
+            frames = row.nonzero().squeeze(1)
+            if len(frames):
+                which = (group_of == g).nonzero().squeeze(1)
+                found = self._scores(z[frames], which, apart)
+                s = s.index_put((which[:, None], frames[None, :]), found)
+        return s
+
+
+def _uniform(count: int, fan_in: int, fan_out: int) -> nn.Parameter:
+    """Weights of `count` linear layers without bias, initialised as torch initialises one."""
+    bound = 1 / math.sqrt(fan_in)
+    return nn.Parameter(torch.empty(count, fan_in, fan_out).uniform_(-bound, bound))

@@ -1,0 +1,237 @@
+"""One evaluation of the loss, against the literal formulas."""
+
+from unittest import mock
+
+import builders
+import literal
+import numpy as np
+import pytest
+import torch
+from builders import Problem, problems
+from hypothesis import given, settings
+
+from rllib_conspec.reward_models.conspec import loss as L
+from rllib_conspec.reward_models.conspec.contrast import (
+    Contrast,
+    best_matches,
+    contrastive_loss,
+    overlaps,
+)
+
+
+def evaluate(model, o, active, live, exemplars):
+    """`contrastive_loss` in the terms of `literal.loss`."""
+    alive = tuple(i for i in range(active) if i not in exemplars)
+    frozen = [Contrast((i,), *own) for i, own in exemplars.items()]
+    return contrastive_loss(model, o, active, Contrast(alive, *live), frozen)
+
+
+def gradients(total, model):
+    """Gradient of every parameter, by name; None where it is not trained."""
+    trained = {n: p for n, p in model.named_parameters() if p.requires_grad}
+    if not total.requires_grad:
+        return {n: torch.zeros_like(p) for n, p in trained.items()}
+    found = torch.autograd.grad(total, trained.values(), allow_unused=True, retain_graph=True)
+    return {
+        n: torch.zeros_like(p) if g is None else g
+        for (n, p), g in zip(trained.items(), found, strict=True)
+    }
+
+
+def assert_same_gradients(found, expected, tolerance):
+    """Within `tolerance`, or that part of the largest entry where it is more than 1."""
+    assert found.keys() == expected.keys()
+    tolerance *= max(1.0, *(float(g.abs().max()) for g in expected.values()))
+    for name, gradient in expected.items():
+        assert torch.isfinite(found[name]).all(), name
+        worst = float((found[name] - gradient).abs().max())
+        assert worst <= tolerance, f"{name} is off by {worst}"
+
+
+@given(problems())
+@settings(builders.examples, max_examples=100)
+def test_loss_gradients_and_criterion_are_the_formulas(problem: Problem):
+    o = problem.options
+    model = builders.model(o, problem.seed)
+    arguments = (model, o, problem.active, problem.live, problem.exemplars)
+    with mock.patch.object(L, "SOFTMAX_SCALE", problem.softmax_scale):
+        found = evaluate(*arguments)
+    expected = literal.loss(*arguments, problem.softmax_scale)
+
+    for term in ("success", "failure", "diversity", "total"):
+        assert getattr(found, term).item() == pytest.approx(
+            getattr(expected, term).item(), abs=1e-9
+        ), term
+    assert found.success_best.keys() == set(range(problem.active))
+    for i in range(problem.active):
+        won = [b.item() for b in expected.success_best[i]]
+        lost = [b.item() for b in expected.failure_best[i]]
+        np.testing.assert_allclose(found.success_best[i], won, atol=1e-9)
+        np.testing.assert_allclose(found.failure_best[i].sort().values, sorted(lost), atol=1e-9)
+        assert bool(
+            L.meets_criterion(found.success_best[i][None], found.failure_best[i][None], o.threshold)
+        ) == literal.meets_criterion(
+            expected.success_best[i], expected.failure_best[i], o.threshold
+        )
+    assert_same_gradients(
+        gradients(found.total, model), gradients(expected.total, model), tolerance=1e-6
+    )
+
+
+def test_a_stopped_prototype_vector_is_no_part_of_the_graph():
+    o = builders.options(num_prototypes=2, stop_gradient=True)
+    model = builders.model(o)
+    live = builders.episodes(o, [3], 1), builders.episodes(o, [3], 2)
+    evaluate(model, o, 2, live, {}).total.backward()
+    assert model.vectors.grad is None
+    assert model.layer1.grad.abs().max() > 0
+
+
+@pytest.mark.parametrize("diversity", ["cosine", "entropy"])
+def test_prototypes_beyond_the_active_get_no_gradient(diversity):
+    o = builders.options(num_prototypes=4, diversity=diversity)
+    model = builders.model(o)
+    live = builders.episodes(o, [3, 3], 1), builders.episodes(o, [3, 3], 2)
+    evaluate(model, o, 2, live, {}).total.backward()
+    for weights in (model.vectors, model.layer1, model.layer2):
+        assert (weights.grad[2:] == 0).all()
+        assert all(weights.grad[i].abs().max() > 0 for i in range(2))
+
+
+@pytest.mark.parametrize("top_k", [1, 3])
+@pytest.mark.parametrize("diversity", ["cosine", "entropy"])
+def test_a_much_longer_episode_leaves_the_others_alone(monkeypatch, top_k, diversity):
+    """Padding enters neither a maximum, nor a mean of k, nor a softmax."""
+    o = builders.options(num_prototypes=3, top_k=top_k, diversity=diversity)
+    monkeypatch.setattr(L, "SOFTMAX_SCALE", 5.0)
+    model = builders.model(o, 5)
+    won, lost = builders.episodes(o, [1, 4], 1), builders.episodes(o, [2, 3], 2)
+    (long_won,), (long_lost,) = (
+        builders.episodes(o, [60], 3),
+        builders.episodes(o, [50], 4),
+    )
+
+    def terms(successes, failures):
+        return evaluate(model, o, 3, (successes, failures), {})
+
+    alone, together = terms(won, lost), terms((*won, long_won), (*lost, long_lost))
+    only_long = terms((long_won,), (long_lost,))
+    for i in range(3):
+        np.testing.assert_allclose(together.success_best[i][:2], alone.success_best[i], atol=1e-12)
+        np.testing.assert_allclose(together.failure_best[i][:2], alone.failure_best[i], atol=1e-12)
+    # The first two terms are means over episodes, the third is a sum.
+    for term, count in (("success", 2), ("failure", 2)):
+        shares = count * getattr(alone, term) + getattr(only_long, term)
+        assert ((count + 1) * getattr(together, term) - shares).item() == pytest.approx(
+            0, abs=1e-10
+        )
+    assert together.diversity.item() == pytest.approx(
+        (alone.diversity + only_long.diversity).item(), abs=1e-10
+    )
+
+
+def test_best_matches_are_the_formula():
+    o = builders.options(num_prototypes=4, top_k=2)
+    model = builders.model(o)
+    kept = builders.episodes(o, [1, 5, 3], 1)
+    found = best_matches(model, (2, 0), kept, o.top_k)
+    assert not found.requires_grad
+    for row, i in zip(found, (2, 0), strict=True):
+        expected = [
+            literal.best_match(literal.episode_scores(model, o, e)[i], o.top_k) for e in kept
+        ]
+        np.testing.assert_allclose(row, [b.item() for b in expected], atol=1e-12)
+
+
+@pytest.mark.parametrize("window", [0, 2])
+def test_overlaps_are_means_over_episodes(monkeypatch, window):
+    o = builders.options(num_prototypes=3, diversity_window=window)
+    monkeypatch.setattr(L, "SOFTMAX_SCALE", 5.0)
+    model = builders.model(o)
+    kept = builders.episodes(o, [2, 5, 3], 1)
+    found = overlaps(model, [2, 0], kept, o)
+    total = 0.0
+    for episode in kept:
+        s = literal.episode_scores(model, o, episode)
+        times = [literal.match_times(s[i], 5.0) for i in (2, 0)]
+        p = [torch.stack(literal.spread(t, window)) for t in times]
+        total += literal.cosine(*p).item()
+    np.testing.assert_allclose(found, [[1, total / 3], [total / 3, 1]], atol=1e-9)
+
+
+# --- only what carries gradient is computed with a graph ------------------------------------------
+
+
+def count_encoded(model) -> list[int]:
+    """How many frames each call of `model.encode` was given, filled as it is called."""
+    counts, encode = [], model.encode
+
+    def counting(frames):
+        counts.append(len(frames))
+        return encode(frames)
+
+    model.encode = counting
+    return counts
+
+
+def spread_model(o, seed):
+    """A model whose scores spread over most of −1..1, as after some learning."""
+    model = builders.model(o, seed)
+    with torch.no_grad():
+        model.encoder[1].weight *= 3
+    return model
+
+
+@pytest.mark.parametrize("diversity", ["cosine", "entropy"])
+@pytest.mark.parametrize("form", builders.FORMS)
+def test_pruned_gradient_is_the_full_gradient(diversity, form):
+    o = builders.options(num_prototypes=3, diversity=diversity, form=form)
+    model = spread_model(o, 1)
+    live = builders.episodes(o, [40, 25], 1), builders.episodes(o, [30, 40], 2)
+    own = builders.episodes(o, [20], 3), builders.episodes(o, [20], 4)
+    expected = gradients(literal.loss(model, o, 3, live, {1: own}).total, model)
+    counts = count_encoded(model)
+    found = gradients(evaluate(model, o, 3, live, {1: own}).total, model)
+
+    every, second = counts
+    assert every == 40 + 25 + 30 + 40 + 20 + 20
+    assert 0 < second < every / 2
+    assert_same_gradients(found, expected, tolerance=1e-6)
+
+
+def test_only_best_matches_carry_gradient_without_diversity():
+    o = builders.options(num_prototypes=2, diversity_coeff=0.0, projection_dim=32)
+    model = builders.model(o)
+    live = builders.episodes(o, [30, 30], 1), builders.episodes(o, [30], 2)
+    counts = count_encoded(model)
+    evaluate(model, o, 2, live, {})
+    assert counts[0] == 90
+    assert counts[1] <= 2 * 3  # one frame per prototype and episode
+
+
+def test_equal_frames_are_encoded_once():
+    o = builders.options(num_prototypes=2)
+    model = builders.model(o)
+    pool = builders.frames(o, 3, 1)
+    repeating = tuple(builders.episode(pool[[0, 1, 0, 1, 2, 0]]) for _ in range(4))
+    counts = count_encoded(model)
+    evaluate(model, o, 2, (repeating, (builders.episode(pool[[2, 2]]),)), {})
+    assert counts[0] == 3
+
+
+def test_a_near_tie_keeps_its_gradient_in_single_precision():
+    """The passes round differently: what is best in one needs a graph in the other."""
+    o = builders.options(num_prototypes=1, diversity_coeff=0.0)
+    model = builders.model(o).float()
+    rng = np.random.default_rng(0)
+    lost_gradients = 0
+    for _ in range(40):
+        # Frames that differ by less than single precision resolves in the score.
+        base = rng.normal(size=4)
+        near = np.stack([base * (1 + 3e-8 * k) + 1e-8 * rng.normal(size=4) for k in range(33)])
+        near = near.astype(np.float64)
+        won, lost = builders.episode(near), builders.episode(near[::-1])
+        parts = evaluate(model, o, 1, ((won,), (lost,)), {})
+        both = [gradients(part, model)["vectors"] for part in (parts.success, parts.failure)]
+        lost_gradients += sum(float(g.abs().max()) == 0 for g in both)
+    assert lost_gradients == 0

@@ -1,0 +1,147 @@
+"""Memories: bounded, first in first out."""
+
+import pickle
+
+import builders
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rllib_conspec.episodes import Episode
+from rllib_conspec.reward_models.conspec.memory import EpisodeMemory, Reservoir, draw, pack, unpack
+
+SMALL = builders.options()
+
+
+def numbered(count: int) -> list[Episode]:
+    return [builders.episode(np.full((2, 3), k, np.uint8), k % 2 == 0) for k in range(count)]
+
+
+# --- EpisodeMemory and draw -------------------------------------------------------------------
+
+
+@given(st.integers(1, 6), st.lists(st.integers(0, 5), max_size=6))
+@settings(builders.examples)
+def test_memory_keeps_the_newest_in_order(capacity, batches):
+    memory, everything = EpisodeMemory(capacity), []
+    for size in batches:
+        batch = numbered(size)
+        memory.extend(batch)
+        everything += batch
+        assert list(memory) == everything[-capacity:]
+        assert len(memory) == min(capacity, len(everything))
+
+
+@given(st.integers(1, 6), st.lists(st.integers(0, 5), max_size=6), st.booleans())
+@settings(builders.examples)
+def test_nothing_offered_is_lost_or_doubled(capacity, batches, reservoir):
+    """What a memory does not hold is given back: held-out episodes move on to be learned from."""
+    rng = np.random.default_rng(0)
+    memory = Reservoir(capacity, rng) if reservoir else EpisodeMemory(capacity)
+    offered, left = [], []
+    for size in batches:
+        batch = numbered(size)
+        offered += batch
+        left += memory.offer(batch)
+        assert len(memory) == min(capacity, len(offered))
+        assert {id(e) for e in [*memory, *left]} == {id(e) for e in offered}
+        assert len(memory) + len(left) == len(offered) == memory.seen
+
+
+def test_a_reservoir_is_a_uniform_sample_of_all_offered():
+    rng, counts = np.random.default_rng(0), np.zeros(20)
+    episodes = numbered(20)
+    for _ in range(2000):
+        memory = Reservoir(5, rng)
+        memory.extend(episodes)
+        counts[[episodes.index(e) for e in memory]] += 1
+    # 500 expected, standard deviation 19.
+    assert np.all(np.abs(counts - 500) < 95)
+
+
+def test_a_restored_reservoir_goes_on_alike():
+    first = Reservoir(4, np.random.default_rng(1))
+    first.extend(numbered(9))
+    second = Reservoir(4, np.random.default_rng())
+    second.restore(first, first.seen)
+    second._rng.bit_generator.state = first._rng.bit_generator.state
+    more = numbered(30)
+    first.extend(more)
+    second.extend(more)
+    assert list(first) == list(second) and first.seen == second.seen == 39
+
+
+@given(st.integers(1, 10), st.integers(1, 12), st.integers(0, 1000))
+@settings(builders.examples)
+def test_draw_gives_different_episodes_in_stored_order(stored, count, seed):
+    episodes = numbered(stored)
+    drawn = draw(episodes, count, np.random.default_rng(seed))
+    positions = [episodes.index(e) for e in drawn]
+    assert len(drawn) == min(count, stored)
+    assert positions == sorted(set(positions))
+    assert draw(episodes, count, np.random.default_rng(seed)) == drawn
+
+
+def test_draw_takes_every_episode_equally_often():
+    episodes, rng = numbered(6), np.random.default_rng(0)
+    drawn = [episodes.index(e) for _ in range(3000) for e in draw(episodes, 2, rng)]
+    # 1000 expected, standard deviation 26.
+    assert np.all(np.abs(np.bincount(drawn, minlength=6) - 1000) < 130)
+
+
+def test_draw_from_a_memory():
+    memory = EpisodeMemory(3)
+    memory.extend(numbered(3))
+    assert draw(memory, 5, np.random.default_rng(0)) == tuple(memory)
+
+
+# --- pack and unpack --------------------------------------------------------------------------
+
+
+@given(st.lists(st.lists(st.integers(0, 4), max_size=6), max_size=5))
+@settings(builders.examples)
+def test_packing_keeps_content_order_and_sharing(groups):
+    pool = [
+        builders.episode(builders.frames(SMALL, k + 1, k), k % 2 == 0, ((k, str(k)),))
+        for k in range(5)
+    ]
+    packed = pickle.loads(pickle.dumps(pack([[pool[i] for i in group] for group in groups])))
+    assert len(packed["episodes"]) == len({i for group in groups for i in group})
+    restored = unpack(packed)
+    assert [len(group) for group in restored] == [len(group) for group in groups]
+    same = {}
+    for found, positions in zip(restored, groups, strict=True):
+        for episode, i in zip(found, positions, strict=True):
+            assert np.array_equal(episode.observations, pool[i].observations)
+            assert episode.frames.dtype == pool[i].frames.dtype
+            assert list(episode.digests) == list(pool[i].digests)
+            assert episode.events == pool[i].events
+            assert episode.success == pool[i].success
+            assert same.setdefault(i, episode) is episode
+            assert not episode.frames.flags.writeable
+
+
+def test_packing_keeps_all_that_plays_an_episode_again():
+    rng = np.random.default_rng(0)
+    episode = Episode(
+        observations=rng.normal(size=(4, 2)),
+        actions=rng.integers(0, 3, 3),
+        rewards=rng.normal(size=3),
+        terminated=False,
+        success=True,
+        outputs={"goal": rng.normal(size=(3, 2))},
+        info={"heavy": object()},
+        seed=17,
+    )
+    ((found,),) = unpack(pickle.loads(pickle.dumps(pack([[episode]]))))
+    for name in ("observations", "actions", "rewards"):
+        assert np.array_equal(getattr(found, name), getattr(episode, name))
+    assert np.array_equal(found.outputs["goal"], episode.outputs["goal"])
+    assert (found.terminated, found.success, found.seed) == (False, True, 17)
+    assert found.info == {}
+
+
+def test_equal_episodes_that_are_not_one_stay_two():
+    one, two = numbered(1)[0], numbered(1)[0]
+    ((a, b),) = unpack(pack([[one, two]]))
+    assert a is not b

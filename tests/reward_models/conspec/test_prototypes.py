@@ -1,0 +1,130 @@
+"""Scores: cosines of prototypes and projections."""
+
+import builders
+import literal
+import numpy as np
+import pytest
+import torch
+from builders import FORMS
+
+from rllib_conspec.reward_models.conspec import prototypes
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_scores_are_the_formula_for_any_choice_of_prototypes(form):
+    o = builders.options(num_prototypes=4, form=form)
+    model = builders.model(o)
+    (episode,) = builders.episodes(o, [7], 1)
+    expected = np.array(
+        [[x.item() for x in row] for row in literal.episode_scores(model, o, episode)]
+    )
+    z = model.encode(torch.tensor(episode.frames))
+    for which in ([0, 1, 2, 3], [2], [3, 0]):
+        found = model.scores(z, torch.tensor(which))
+        np.testing.assert_allclose(found.detach(), expected[which], atol=1e-12)
+    assert np.abs(expected).max() <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_needed_scores_are_computed_where_needed_and_zero_elsewhere(form):
+    o = builders.options(num_prototypes=4, form=form)
+    model = builders.model(o)
+    z = model.encode(torch.from_numpy(builders.frames(o, 9, 1)))
+    rng = np.random.default_rng(0)
+    need = torch.from_numpy(rng.random((4, 9)) < 0.5)
+    need[1] = need[3]  # two that share a product
+    need[2] = False  # one that needs nothing
+    found = model.needed_scores(z, need)
+    expected = torch.where(need, model.scores(z, torch.arange(4)), 0.0)
+    np.testing.assert_allclose(found.detach(), expected.detach(), atol=1e-12)
+
+    weights = torch.from_numpy(rng.normal(size=(4, 9)))
+    both = [
+        torch.autograd.grad((weights * s).sum(), list(model.parameters()), retain_graph=True)
+        for s in (found, expected)
+    ]
+    for mine, theirs in zip(*both, strict=True):
+        np.testing.assert_allclose(mine, theirs, atol=1e-10)
+
+
+def test_projections_are_one_per_prototype_or_one_for_all():
+    for form, count in (("mixed", 5), ("code", 5), ("paper", 1)):
+        o = builders.options(num_prototypes=5, form=form)
+        model = builders.model(o)
+        assert model.layer1.shape == (count, o.encoder_dim, o.projection_dim)
+        assert model.layer2.shape == (count, o.projection_dim, o.projection_dim)
+        assert model.vectors.shape == (5, o.projection_dim)
+
+
+def test_own_projections_start_different():
+    model = builders.model(builders.options(num_prototypes=2))
+    assert (model.layer1[0] != model.layer1[1]).all()
+    assert (model.vectors[0] != model.vectors[1]).all()
+
+
+def test_scale_of_vector_and_projection_does_not_matter():
+    o = builders.options(num_prototypes=2)
+    model = builders.model(o)
+    z = model.encode(torch.from_numpy(builders.frames(o, 5, 1)))
+    before = model.scores(z, torch.arange(2)).detach()
+    with torch.no_grad():
+        model.vectors *= 7
+        model.layer2 *= 0.3
+    np.testing.assert_allclose(model.scores(z, torch.arange(2)).detach(), before, atol=1e-12)
+
+
+def test_a_projection_of_zero_scores_zero_with_a_finite_gradient():
+    o = builders.options(num_prototypes=2, form="code")
+    model = builders.model(o)
+    with torch.no_grad():
+        model.layer2[0] = -model.layer2[0].abs()  # the second ReLU shuts every unit
+    z = model.encode(torch.from_numpy(builders.frames(o, 5, 1)))
+    s = model.scores(z, torch.arange(2))
+    assert (s[0] == 0).all()
+    s.sum().backward()
+    assert all(torch.isfinite(p.grad).all() for p in model.parameters())
+
+
+def test_stop_gradient_holds_only_the_vectors():
+    model = builders.model(builders.options(stop_gradient=True))
+    held = [name for name, p in model.named_parameters() if not p.requires_grad]
+    assert held == ["vectors"]
+    assert all(p.requires_grad for p in builders.model(builders.options()).parameters())
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_weights_of_some_prototypes_make_a_smaller_model(form):
+    o = builders.options(num_prototypes=4, form=form)
+    model = builders.model(o)
+    frames = torch.from_numpy(builders.frames(o, 5, 1))
+    which = np.array([1, 3])
+    small = builders.model(builders.options(num_prototypes=2, form=form), seed=9)
+    small.load_state_dict(model.weights_of(which))
+    found = small.scores(small.encode(frames), torch.arange(2))
+    expected = model.scores(model.encode(frames), torch.arange(4))[which]
+    np.testing.assert_allclose(found.detach(), expected.detach(), atol=1e-12)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_redrawing_changes_one_prototype_only(form):
+    model = builders.model(builders.options(num_prototypes=3, form=form))
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    changed = model.redraw(1, torch.Generator().manual_seed(0))
+    names = {name for name, p in model.named_parameters() if any(p is c for c in changed)}
+    assert names == {"vectors"} | (set() if form == "paper" else {"layer1", "layer2"})
+    for name, p in model.named_parameters():
+        rows = [i for i in range(len(p)) if not torch.equal(p[i], before[name][i])]
+        assert rows == ([1] if name in names else []), name
+    # In the same range as at first.
+    assert model.layer1.abs().max() <= 1 / np.sqrt(model.layer1.shape[1])
+    assert model.layer2.abs().max() <= 1 / np.sqrt(model.layer2.shape[1])
+
+
+def test_encoding_in_pieces_is_the_same(monkeypatch):
+    o = builders.options(num_prototypes=2)
+    model = builders.model(o)
+    frames = torch.from_numpy(builders.frames(o, 9, 1))
+    whole = model.encode(frames)
+    monkeypatch.setattr(prototypes, "CACHED", 2 * frames[0].numel())
+    with torch.no_grad():
+        np.testing.assert_allclose(model.encode(frames), whole.detach(), atol=1e-12)

@@ -1,0 +1,66 @@
+"""Equal frames are found exactly."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rllib_conspec.episodes import Episode
+from rllib_conspec.reward_models.distinct import DistinctFrames
+
+
+def episode_of(frames: np.ndarray) -> Episode:
+    """An episode whose steps led to these frames."""
+    nothing = np.zeros(len(frames), np.float32)
+    return Episode(np.concatenate([frames[:1], frames]), nothing, nothing)
+
+
+def assert_exact(episodes):
+    distinct = DistinctFrames.of(episodes)
+    for e in episodes:
+        rebuilt = distinct.frames[distinct.index[id(e)]]
+        assert rebuilt.dtype == e.frames.dtype
+        assert rebuilt.tobytes() == e.frames.tobytes()
+    assert len({f.tobytes() for f in distinct.frames}) == len(distinct.frames)
+    used = np.unique(np.concatenate(list(distinct.index.values())))
+    assert (used == np.arange(len(distinct.frames))).all()
+    return distinct
+
+
+@given(
+    st.sampled_from(
+        [((), np.int64), ((4,), np.float32), ((2, 2), np.float64), ((3, 3, 3), np.uint8)]
+    ),
+    st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=6), min_size=1, max_size=4),
+    st.integers(0, 1000),
+)
+def test_distinct_frames_are_exact(kind, picks, seed):
+    shape, dtype = kind
+    pool = (np.random.default_rng(seed).normal(size=(6, *shape)) * 50).astype(dtype)
+    distinct = assert_exact([episode_of(pool[steps]) for steps in picks])
+    different = {pool[i].tobytes() for steps in picks for i in steps}
+    assert len(distinct.frames) == len(different)
+
+
+def test_frames_that_differ_in_one_pixel_or_one_bit_are_different():
+    pixels = np.zeros((4, 84, 84, 3), np.uint8)
+    pixels[1, 83, 83, 2] = 1
+    pixels[2, 0, 0, 0] = 1
+    assert len(assert_exact([episode_of(pixels)]).frames) == 3
+    floats = np.array([[1.0], [np.nextafter(1.0, 2.0)], [1.0]])
+    assert len(assert_exact([episode_of(floats)]).frames) == 2
+
+
+def test_an_episode_named_twice_counts_once():
+    episode = episode_of(np.full((2, 3), 7, np.uint8))
+    distinct = assert_exact([episode, episode])
+    assert len(distinct.frames) == 1
+    assert list(distinct.index) == [id(episode)]
+
+
+def test_padded_layout():
+    frames = np.array([[0], [1], [2]], dtype=np.uint8)
+    short, long = episode_of(frames[[2]]), episode_of(frames[[0, 1, 0]])
+    distinct = DistinctFrames.of([short, long])
+    index, mask = distinct.padded([long, short])
+    assert mask.tolist() == [[True, True, True], [True, False, False]]
+    assert distinct.frames[index][mask].ravel().tolist() == [0, 1, 0, 2]
