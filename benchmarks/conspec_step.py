@@ -17,17 +17,17 @@ import numpy as np
 import torch
 from episodes import lengthened, random_episodes
 
-from rllib_conspec.retrospection import loss as L
-from rllib_conspec.retrospection.memory import StoredEpisode
-from rllib_conspec.retrospection.options import ConSpecOptions
-from rllib_conspec.retrospection.prototypes import Prototypes
-from rllib_conspec.retrospection.step import Contrast, contrastive_loss
+from rllib_conspec.episodes import Episode
+from rllib_conspec.reward_models.conspec import loss as L
+from rllib_conspec.reward_models.conspec.contrast import Contrast, contrastive_loss
+from rllib_conspec.reward_models.conspec.options import ConSpecOptions
+from rllib_conspec.reward_models.conspec.prototypes import Prototypes
 
 SHAPE = (5, 5, 3)
 
 
 def literal_gradients(
-    model: Prototypes, options: ConSpecOptions, won: list[StoredEpisode], lost: list[StoredEpisode]
+    model: Prototypes, options: ConSpecOptions, won: list[Episode], lost: list[Episode]
 ) -> list[torch.Tensor]:
     """Gradients of eqn 1, prototype by prototype, nothing shared and nothing left out."""
     model.zero_grad()
@@ -40,8 +40,9 @@ def literal_gradients(
             mask = torch.ones(s.shape[1:], dtype=torch.bool)
             best[name] = L.best_match(s, mask)[i]
             if name == "won":
-                p = L.match_times(s, mask, options.softmax_scale)
-                weight = options.diversity_coeff / options.num_prototypes
+                p = L.match_times(s, mask, L.SOFTMAX_SCALE)
+                # Once for every prototype, so each time a part of it.
+                weight = options.diversity_coeff / options.num_prototypes**2
                 diversity = weight * L.cosine_diversity(p).sum()
         loss = (1 - best["won"]).abs().mean() + best["lost"].abs().mean() + diversity
         loss.backward()
@@ -49,7 +50,7 @@ def literal_gradients(
 
 
 def our_gradients(
-    model: Prototypes, options: ConSpecOptions, won: list[StoredEpisode], lost: list[StoredEpisode]
+    model: Prototypes, options: ConSpecOptions, won: list[Episode], lost: list[Episode]
 ) -> list[torch.Tensor]:
     model.zero_grad()
     live = Contrast(tuple(range(options.num_prototypes)), tuple(won), tuple(lost))
@@ -68,7 +69,7 @@ def trained(options: ConSpecOptions, won, lost, steps: int = 8) -> Prototypes:
     return model
 
 
-def split(episodes: list[StoredEpisode]) -> tuple[list[StoredEpisode], list[StoredEpisode]]:
+def split(episodes: list[Episode]) -> tuple[list[Episode], list[Episode]]:
     return [e for e in episodes if e.success], [e for e in episodes if not e.success]
 
 
@@ -99,8 +100,7 @@ def growth(label: str, sizes: list[int], make) -> float:
 
 def main() -> None:
     torch.set_num_threads(1)
-    # The literal loop takes the diversity term once per prototype, so ours does too.
-    options = ConSpecOptions(diversity_scaling="sum")
+    options = ConSpecOptions()
     won, lost = split(random_episodes(keys=4, count=32))
     model = trained(options, won, lost)
     print("4 keys, H = 8, width 1010, 32 episodes of 245 steps", flush=True)

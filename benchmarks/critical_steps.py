@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -25,31 +26,42 @@ import ray
 from ray.rllib.algorithms.algorithm import Algorithm
 
 import rllib_conspec.algorithm  # noqa: F401  (registers the algorithms by name)
-from rllib_conspec.report.found import coverage, find, load_learner
-from rllib_conspec.retrospection.memory import StoredEpisode
+from rllib_conspec.algorithm.env_runner import EpisodeRunner
+from rllib_conspec.algorithm.report import episodes_at
+from rllib_conspec.episodes import Episode
+from rllib_conspec.report.checkpoint import read_models
+from rllib_conspec.reward_models.conspec.found import coverage, find
+from rllib_conspec.reward_models.conspec.learner import ConSpecLearner
 
 PLAYED = 64  # episodes of the trained policy
 WANTED = 20  # successes of the random policy
 REAL = 0.4
 
 
-def policy_successes(checkpoint: Path) -> tuple[list[StoredEpisode], dict]:
-    """New successful episodes of the trained policy, and the environment's settings."""
-    algorithm = Algorithm.from_checkpoint(str(checkpoint))
+def load_learner(checkpoint: Path) -> ConSpecLearner:
+    """The learner's side of ConSpec, from a checkpoint."""
+    states = {model.name: state for model, state in read_models(checkpoint)}
+    return ConSpecLearner.from_state(states["conspec"])
+
+
+def play(algorithm: Algorithm, count: int, **changes: Any) -> list[Episode]:
+    """New episodes of the trained policy, with these changes of its configuration."""
     config = algorithm.config.copy(copy_frozen=False)
-    runner = algorithm.env_runner
-    config.episodes_per_batch = PLAYED
-    runner.config = config
-    # Where no training stood: other apples than any training episode had.
+    here = {"episodes_per_batch": count, "num_env_runners": 0, "sample_ahead": False}
+    for name, value in (here | changes).items():
+        setattr(config, name, value)
+    config.validate()
+    runner = EpisodeRunner(config=config, worker_index=0)
+    runner.module.set_state(algorithm.env_runner.module.get_state())
+    # Where no training stood: other apples and rooms than any training episode had.
     runner.position = 10**9
     runner.sample()
-    report = runner.take_report()
-    algorithm.stop()
-    won = [e for e, s in zip(report.episodes, report.summaries, strict=True) if s.success]
-    return won, dict(config.env_config)
+    episodes = [e for _, e in episodes_at((None, p) for p in runner.take_report().episodes)]
+    runner.stop()
+    return episodes
 
 
-def random_episodes(settings: dict) -> tuple[list[StoredEpisode], list[StoredEpisode]]:
+def random_episodes(settings: dict) -> tuple[list[Episode], list[Episode]]:
     """Successes and failures of a random policy."""
     size = 256
     env = gym.make_vec(
@@ -59,22 +71,27 @@ def random_episodes(settings: dict) -> tuple[list[StoredEpisode], list[StoredEpi
         **settings,
     )
     rng = np.random.default_rng(0)
-    won: list[StoredEpisode] = []
-    lost: list[StoredEpisode] = []
+    won: list[Episode] = []
+    lost: list[Episode] = []
     while len(won) < WANTED:
-        env.reset(seed=int(rng.integers(2**30)))
-        frames, end = [], np.full(size, env.unwrapped.max_episode_steps)
+        seen = [env.reset(seed=int(rng.integers(2**30)))[0].copy()]
+        chosen, gained = [], []
+        end = np.full(size, env.unwrapped.max_episode_steps)
         success = np.zeros(size, dtype=bool)
         for t in range(env.unwrapped.max_episode_steps):
-            observations, rewards, terminated, _, _ = env.step(rng.integers(0, 4, size))
-            frames.append(observations.copy())
+            chosen.append(rng.integers(0, 4, size))
+            observations, rewards, terminated, _, _ = env.step(chosen[-1])
+            seen.append(observations.copy())
+            gained.append(rewards.copy())
             now = terminated & (t < end)
             end[now], success[now] = t + 1, rewards[now] > 0
-        played = np.stack(frames, axis=1)
-        won += [StoredEpisode.of(played[e, : end[e]], True) for e in np.flatnonzero(success)]
-        if not lost:
-            failed = np.flatnonzero(~success)[:100]
-            lost = [StoredEpisode.of(played[e, : end[e]], False) for e in failed]
+        frames, actions, rewards = (np.stack(x, axis=1) for x in (seen, chosen, gained))
+        played = [
+            Episode(frames[e, : n + 1], actions[e, :n], rewards[e, :n], success=bool(success[e]))
+            for e, n in enumerate(end)
+        ]
+        won += [e for e in played if e.success]
+        lost = lost or [e for e in played if not e.success][:100]
     return won[:WANTED], lost
 
 
@@ -92,8 +109,10 @@ def main(directories: list[str]) -> int:
     least, real, frozen = 1.0, 0, 0
     for checkpoint in checkpoints:
         learner = load_learner(checkpoint)
-        won, settings = policy_successes(checkpoint)
-        found = find(learner, *random_episodes(settings))
+        algorithm = Algorithm.from_checkpoint(str(checkpoint.absolute()))
+        won = [e for e in play(algorithm, PLAYED) if e.success]
+        found = find(learner, *random_episodes(dict(algorithm.config.env_config)))
+        algorithm.stop()
         shares = coverage(learner, won) if won and learner.met.any() else {}
         print(f"{checkpoint.parent}: {len(won)} of {PLAYED} episodes succeed")
         print("  covered: " + ", ".join(f"{name} {share:.2f}" for name, share in shares.items()))

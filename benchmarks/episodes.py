@@ -5,10 +5,10 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 
-from rllib_conspec.retrospection.memory import StoredEpisode
+from rllib_conspec.episodes import Episode
 
 
-def random_episodes(keys: int, count: int, seed: int = 0) -> list[StoredEpisode]:
+def random_episodes(keys: int, count: int, seed: int = 0) -> list[Episode]:
     """`count` whole episodes; the first half are called successes, which costs the same."""
     env = gym.make_vec(
         "rllib_conspec:MultiKeyToDoor-v0",
@@ -17,19 +17,24 @@ def random_episodes(keys: int, count: int, seed: int = 0) -> list[StoredEpisode]
         keys=keys,
     )
     rng = np.random.default_rng(seed)
-    env.reset(seed=seed)
-    steps = [
-        env.step(rng.integers(0, 4, count))[0].copy()
-        for _ in range(env.unwrapped.max_episode_steps)
-    ]
-    frames = np.stack(steps, axis=1)
-    return [StoredEpisode.of(frames[k], k < count // 2) for k in range(count)]
+    observations = [env.reset(seed=seed)[0].copy()]
+    for _ in range(env.unwrapped.max_episode_steps):
+        observations.append(env.step(rng.integers(0, 4, count))[0].copy())
+    played = np.stack(observations, axis=1)
+    return [of_observations(played[k], k < count // 2) for k in range(count)]
 
 
-def lengthened(episodes: list[StoredEpisode], length: int) -> list[StoredEpisode]:
+def of_observations(observations: np.ndarray, success: bool) -> Episode:
+    """An episode [T + 1, *shape] in which only what was seen matters."""
+    steps = np.zeros(len(observations) - 1)
+    return Episode(observations, steps.astype(int), steps, success=success)
+
+
+def lengthened(episodes: list[Episode], length: int) -> list[Episode]:
     """Episodes of `length` steps, made of the given ones end to end."""
     longer = []
     for k, episode in enumerate(episodes):
         parts = [episodes[(k + n) % len(episodes)].frames for n in range(length)]
-        longer.append(StoredEpisode.of(np.concatenate(parts)[:length], episode.success))
+        observations = np.concatenate([episode.observations[:1], *parts])[: length + 1]
+        longer.append(of_observations(observations, episode.success))
     return longer

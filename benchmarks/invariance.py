@@ -1,6 +1,6 @@
 """Do OrangeTree's prototypes mean "a flat object", whatever its colour and whatever the room?
 
-    python benchmarks/invariance.py results/orangetree_cpu
+    python benchmarks/invariance.py results/orangetree_inprocess
 
 Plays 128 episodes with the trained policy of the newest checkpoint of every trial, in training
 colours, with black objects and in the other room, in process (the players show the same pixels).
@@ -18,16 +18,17 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from critical_steps import newest_checkpoints  # sets the number of threads before torch is imported
+# Sets the number of threads before torch is imported.
+from critical_steps import load_learner, newest_checkpoints, play
 
 import numpy as np  # isort: skip
 import ray
 from ray.rllib.algorithms.algorithm import Algorithm
 
-from rllib_conspec.report.found import NEAR, load_learner
-from rllib_conspec.retrospection.conspec import ConSpecLearner
-from rllib_conspec.retrospection.memory import StoredEpisode
-from rllib_conspec.retrospection.scorer import episode_scores
+from rllib_conspec.episodes import Episode
+from rllib_conspec.reward_models.conspec.found import NEAR
+from rllib_conspec.reward_models.conspec.learner import ConSpecLearner
+from rllib_conspec.reward_models.conspec.scorer import episode_scores
 from rllib_conspec.tasks.orangetree.vector import OrangeTreeVectorEnv
 
 PLAYED = 128
@@ -35,26 +36,11 @@ VARIANTS = ("train", "black", "room")
 EVENTS = ("flat_taken", "other_taken", "orange_picked")
 
 
-def play(algorithm: Algorithm, variant: str) -> tuple[list[StoredEpisode], float]:
-    """New episodes of the trained policy with the events in them, and their success rate."""
-    runner = algorithm.env_runner
-    config = algorithm.config.copy(copy_frozen=False)
-    config.env = "rllib_conspec:OrangeTree-v0"
-    config.env_config = {"variant": variant}
-    config.episodes_per_batch, config.num_env_runners = PLAYED, 0
-    runner.config = config
-    runner.make_env()
-    runner.position = 10**9  # where no training stood: other rooms than any training episode had
-    runner.sample()
-    report = runner.take_report()
-    return report.episodes, float(np.mean([s.success for s in report.summaries]))
-
-
-def step_of(episode: StoredEpisode, name: str) -> int | None:
+def step_of(episode: Episode, name: str) -> int | None:
     return next((t for t, event in episode.events if event.startswith(name)), None)
 
 
-def measure(learner: ConSpecLearner, episodes: list[StoredEpisode]) -> list[str]:
+def measure(learner: ConSpecLearner, episodes: list[Episode]) -> list[str]:
     """One line per frozen prototype."""
     scores = episode_scores(learner.model, episodes)
     taken = {name: [step_of(e, name) for e in episodes] for name in EVENTS}
@@ -92,10 +78,16 @@ def main(directories: list[str]) -> int:
     figures = {}
     for checkpoint in checkpoints:
         learner = load_learner(checkpoint)
-        algorithm = Algorithm.from_checkpoint(str(checkpoint))
+        algorithm = Algorithm.from_checkpoint(str(checkpoint.absolute()))
         print(checkpoint.parent)
         for variant in VARIANTS:
-            episodes, success = play(algorithm, variant)
+            episodes = play(
+                algorithm,
+                PLAYED,
+                env="rllib_conspec:OrangeTree-v0",
+                env_config={"variant": variant},
+            )
+            success = float(np.mean([e.success for e in episodes]))
             print(f" {variant}: success {success:.2f}")
             print("\n".join(measure(learner, episodes)), flush=True)
             figures.setdefault(variant, []).append(success)

@@ -1,6 +1,6 @@
 """Where an iteration's time goes: seconds per phase for ConSpec and plain PPO.
 
-keys2 and keys4 (CPU sizes) with 0, 1 and 2 remote runners; then each phase's growth with the number
+keys2 and keys4 with 0, 1 and 2 remote runners; then each phase's growth with the number
 of episodes and with their length. Memories are full and all prototypes live.
 
 Takes about 8 minutes.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from runs import build, experiment, fill_memories, start_ray
 
-PHASES = ["sample", "score", "gather", "rl_update", "conspec_step", "broadcast", "iteration"]
+PHASES = ["sample", "score", "rl_update", "reward_model", "iteration"]
 ITERATIONS = 4
 
 
@@ -38,19 +38,19 @@ def main() -> None:
     print(f"{'':34s}" + "".join(f"{p:>13s}" for p in PHASES) + f"{'steps/s':>10s}")
     speed = {}
     for keys in (2, 4):
-        config = experiment(f"cpu/keys{keys}")
+        config = experiment(f"keys{keys}")
         for conspec in (False, True):
             for runners in (0, 1, 2):
                 found = phases(config, keys, conspec=conspec, runners=runners)
                 label = f"{'ConSpec' if conspec else 'PPO'} keys{keys} {runners} runners"
                 show(label, found)
                 speed[conspec, keys, runners] = found["steps/s"]
-    config = experiment("cpu/keys2")
+    config = experiment("keys2")
     for episodes in (8, 16, 32, 64):
         found = phases(config | {"episodes_per_batch": episodes}, 2, conspec=True, runners=0)
         show(f"ConSpec keys2 {episodes} episodes", found)
     for keys in (1, 2, 3, 4):
-        config = experiment("cpu/keys2") | {"env_config": {"keys": keys}}
+        config = experiment("keys2") | {"env_config": {"keys": keys}}
         found = phases(config, keys, conspec=True, runners=0)
         show(f"ConSpec {(65, 125, 185, 245)[keys - 1]} steps an episode", found)
     for (conspec, keys, runners), steps in speed.items():

@@ -25,7 +25,7 @@ def resident_mb() -> float:
 
 def main() -> None:
     start_ray()
-    config = experiment("cpu/keys1") | {"seed": 0}
+    config = experiment("keys1") | {"seed": 0}
     algorithm = build(config, conspec=True)
     fill_memories(algorithm, keys=1, frozen=True)
     start = 0.0

@@ -25,7 +25,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 
 from rllib_conspec.tasks.orangetree.vector import OrangeTreeVectorEnv
-from rllib_conspec.unity.vector import UnityVectorEnv
+from rllib_conspec.unity.client.vector import UnityVectorEnv
 
 ROUNDS = 15
 RUNNER_SECONDS = 5

@@ -1,7 +1,7 @@
 """What ConSpec adds to an iteration: ConSpec and plain PPO on keys2, same policy, same run, turn by
 turn.
 
-Paper sizes (tuned_examples/keys2.yaml) and the CPU sizes (tuned_examples/cpu/keys2.yaml), with
+Paper sizes (tuned_examples/paper/keys2.yaml) and small ones (tuned_examples/keys2.yaml), with
 memories full; once with all prototypes live and once with all frozen, each on exemplars of its own,
 which is as expensive as ConSpec gets.
 
@@ -44,12 +44,12 @@ def ratio(name: str, *, frozen: bool) -> float:
 
 def main() -> None:
     start_ray(cpus=8)
-    paper_live = ratio("keys2", frozen=False)
-    cpu_live = ratio("cpu/keys2", frozen=False)
-    cpu_frozen = ratio("cpu/keys2", frozen=True)
-    paper_frozen = ratio("keys2", frozen=True)
-    print(f"overhead_cpu: {cpu_live:.2f}")
-    print(f"overhead_cpu_all_frozen: {cpu_frozen:.2f}")
+    paper_live = ratio("paper/keys2", frozen=False)
+    small_live = ratio("keys2", frozen=False)
+    small_frozen = ratio("keys2", frozen=True)
+    paper_frozen = ratio("paper/keys2", frozen=True)
+    print(f"overhead_small: {small_live:.2f}")
+    print(f"overhead_small_all_frozen: {small_frozen:.2f}")
     print(f"overhead_all_frozen: {paper_frozen:.2f}")
     print(f"overhead: {paper_live:.2f}")
 

@@ -18,8 +18,8 @@ import torch
 from ray.rllib.callbacks.callbacks import RLlibCallback
 from torch import nn
 
+from rllib_conspec.networks.cores.gru import GRU
 from rllib_conspec.networks.encoders import ConvEncoder
-from rllib_conspec.networks.gru import GRU
 
 
 class Watching(RLlibCallback):
@@ -38,7 +38,7 @@ def best(function, repeat: int = 8) -> float:
 def sampling() -> float:
     seconds = {}
     for name, extra in (("arrays", {}), ("RLlib", {"callbacks_class": Watching})):
-        algorithm = build(experiment("cpu/keys2") | extra, conspec=False)
+        algorithm = build(experiment("keys2") | extra, conspec=False)
         seconds[name] = best(algorithm.env_runner.sample, repeat=4)
         print(f"  sampling, {name}: {seconds[name]:.3f} s for 16 episodes", flush=True)
         algorithm.stop()

@@ -12,10 +12,11 @@ import gymnasium as gym
 import numpy as np
 import ray
 import yaml
-from episodes import random_episodes
+from episodes import of_observations, random_episodes
 
 from rllib_conspec import ConSpec, WholeEpisodePPO
-from rllib_conspec.retrospection.memory import Exemplars, StoredEpisode
+from rllib_conspec.episodes import Episode
+from rllib_conspec.reward_models.conspec.memory import Exemplars
 from rllib_conspec.tasks.keys.script import optimal_actions
 
 EXAMPLES = Path(__file__).parents[1] / "tuned_examples"
@@ -36,33 +37,34 @@ def build(config: dict, *, conspec: bool, runners: int | None = None):
     config = dict(config)
     if not conspec:
         config.pop("conspec", None)
-    if runners is not None:
-        config["num_env_runners"] = runners
-        config["num_envs_per_env_runner"] = config["episodes_per_batch"] // max(1, runners)
     cls = ConSpec if conspec else WholeEpisodePPO
-    return cls.get_default_config().update_from_dict(config).build_algo()
+    built = cls.get_default_config().update_from_dict(config)
+    if runners is not None:
+        each = built.episodes_per_batch // max(1, runners)
+        built.env_runners(num_env_runners=runners, num_envs_per_env_runner=each)
+    return built.build_algo()
 
 
-def scripted_successes(keys: int, count: int) -> list[StoredEpisode]:
+def scripted_successes(keys: int, count: int) -> list[Episode]:
     """Successful episodes of the scripted solution, each with other apples."""
     actions = optimal_actions(keys)
     episodes = []
     for seed in range(count):
         env = gym.make("rllib_conspec:MultiKeyToDoor-v0", keys=keys)
-        env.reset(seed=seed)
-        frames = [env.step(a)[0] for a in actions]
-        episodes.append(StoredEpisode.of(np.stack(frames), True))
+        start, _ = env.reset(seed=seed)
+        observations = [start, *(env.step(a)[0] for a in actions)]
+        episodes.append(of_observations(np.stack(observations), True))
     return episodes
 
 
 def fill_memories(algorithm, keys: int, *, frozen: bool) -> None:
     """Fill S and F, and freeze every prototype on episodes of its own if asked to."""
-    model = algorithm.learner_group._learner.reward_model
+    model = algorithm.learner_group._learner.reward_model.models["conspec"].learner
     count = model.options.memory_size
     won = scripted_successes(keys, 2 * count)
     for i in range(model.options.num_prototypes if frozen else 1):
         lost = random_episodes(keys, 2 * model.options.failures_kept, seed=i)
-        model.add(won + [e.judged(False) for e in lost])
+        model.add(won, lost)
         if frozen:
             model.met[i] = True
             model.exemplars[i] = Exemplars(tuple(model.successes), tuple(model.failures))
