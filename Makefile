@@ -48,11 +48,11 @@ $(INSTALLED): requirements.txt pyproject.toml
 	@PYTHONDONTWRITEBYTECODE= $(VENV)/bin/python -c "import $(WARM)"
 	@touch $@
 
-train: install ## OrangeTree with Unity players; FILE=tuned_examples/keys2.yaml chooses another, ARGS="..." adds flags
+train: install ## OrangeTree with ML-Agents players; FILE=tuned_examples/keys2.yaml chooses another, ARGS="..." adds flags
 	@$(VENV)/bin/rllib train -f $(FILE) $(ARGS)
 
 quickstart: install ## learn the 1-key task in a few minutes and show the critical steps found
-	@$(VENV)/bin/rllib train -f tuned_examples/cpu/keys1.yaml --experiment-name quickstart $(ARGS)
+	@$(VENV)/bin/rllib train -f tuned_examples/keys1.yaml --experiment-name quickstart $(ARGS)
 
 test: lint ## lint, then all tests; ARGS="tests/cli -x" narrows them
 	@$(VENV)/bin/python -m pytest $(ARGS)

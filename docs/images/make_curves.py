@@ -21,7 +21,7 @@ PICTURE = Path(__file__).parent / "keys_curves.png"
 def main(results: str) -> None:
     figure, axes = plt.subplots(1, 3, figsize=(12, 3.6), sharey=True)
     for keys, axis in zip((1, 2, 3), axes, strict=True):
-        for label, name in (("ConSpec", f"keys{keys}_cpu"), ("PPO", f"keys{keys}_ppo_cpu")):
+        for label, name in (("ConSpec", f"keys{keys}"), ("PPO", f"keys{keys}_ppo")):
             curves = read_runs(f"{results}/{name}")
             if not curves:
                 continue
@@ -31,7 +31,7 @@ def main(results: str) -> None:
             axis.fill_between(steps, low, high, color=line.get_color(), alpha=0.25)
             reached = ", ".join(f"{c.steps_to(0.9):,.0f}" for c in curves)
             print(f"{keys} keys, {label}: steps to 0.9: {reached}")
-        axis.set_title(f"{keys} key{'s' if keys > 1 else ''}, CPU sizes")
+        axis.set_title(f"{keys} key{'s' if keys > 1 else ''}")
         axis.set_xlabel("thousand environment steps")
         axis.legend(loc="center right")
     axes[0].set_ylabel("success rate, mean of 20 iterations")

@@ -21,8 +21,8 @@ PICTURE = Path(__file__).parent / "orangetree_curves.png"
 def main(results: str) -> None:
     figure, axis = plt.subplots(figsize=(7, 3.8))
     for label, name, colour in (
-        ("ConSpec", "orangetree_cpu", "C0"),
-        ("PPO", "orangetree_ppo_cpu", "C1"),
+        ("ConSpec", "orangetree_inprocess", "C0"),
+        ("PPO", "orangetree_ppo", "C1"),
     ):
         for seed, curve in enumerate(read_runs(f"{results}/{name}")):
             style = ("-", "--", ":")[seed % 3]
@@ -32,7 +32,7 @@ def main(results: str) -> None:
     axis.set_ylim(0, 1)
     axis.set_xlabel("thousand environment steps")
     axis.set_ylabel("success rate, mean of 20 iterations")
-    axis.set_title("OrangeTree, CPU sizes, one line a seed")
+    axis.set_title("OrangeTree, one line a seed")
     axis.legend(loc="lower right")
     figure.tight_layout()
     figure.savefig(PICTURE, dpi=90)
