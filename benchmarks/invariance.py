@@ -2,15 +2,17 @@
 
     python benchmarks/invariance.py results/orangetree_inprocess
 
-Plays 128 episodes with the trained policy of the newest checkpoint of every trial, in training
-colours, with black objects and in the other room, in process (the players show the same pixels).
+Plays 256 episodes with the trained policy of the newest checkpoint of every trial, in training
+colours, with black objects, in the other room and in random colours of everything, in process (the
+players show the same pixels). The last lines are the success in each variant over the success in
+training colours, `black_ratio:`, `room_ratio:` and `random_ratio:`, medians over the trials.
 For each frozen prototype, in each variant:
 - flat: of the episodes that take a flat object, the share in which its best match lies within 2
   steps of the taking, and its mean score there,
 - other: of the episodes that take a round or spiky object, the share in which it matches that step
   well enough to pay.
 
-Takes about two minutes a trial.
+Takes about two minutes a trial; the error of a success rate is about 0.02.
 """
 
 from __future__ import annotations
@@ -29,10 +31,10 @@ from rllib_conspec.episodes import Episode
 from rllib_conspec.reward_models.conspec.found import NEAR
 from rllib_conspec.reward_models.conspec.learner import ConSpecLearner
 from rllib_conspec.reward_models.conspec.scorer import episode_scores
+from rllib_conspec.tasks.orangetree.layout import VARIANTS
 from rllib_conspec.tasks.orangetree.vector import OrangeTreeVectorEnv
 
-PLAYED = 128
-VARIANTS = ("train", "black", "room")
+PLAYED = 256
 EVENTS = ("flat_taken", "other_taken", "orange_picked")
 
 
@@ -94,6 +96,9 @@ def main(directories: list[str]) -> int:
         algorithm.stop()
     for variant, rates in figures.items():
         print(f"success_{variant}: {np.mean(rates):.2f}")
+    for variant in VARIANTS[1:]:
+        ratios = np.divide(figures[variant], figures["train"])
+        print(f"{variant}_ratio: {np.median(ratios):.2f}")
     return 0
 
 

@@ -2,7 +2,8 @@
 
 Run it from the repository: ``python docs/images/make_orangetree.py``. It takes two seconds.
 Everything is what the agent sees, 84x84 pixels, twice as large. Above: one episode per column,
-played by the scripted policy, the same in each variant. Below: every kind in every colour.
+played by the scripted policy, the same in each variant but for colours. Below: every kind in every
+colour.
 """
 
 from pathlib import Path

@@ -3,6 +3,8 @@
 The eye looks straight ahead, so a wall has one depth per column and the floor one depth per row.
 """
 
+from functools import lru_cache
+
 import numpy as np
 
 from rllib_conspec.tasks.orangetree.layout import EYE, RAISED, Room
@@ -13,15 +15,23 @@ WALL_SHADES = np.array([1.0, 0.82, 0.9, 0.74])  # north, south, east, west
 PANEL_SHADE = 0.93  # of every second panel of a wall
 FLOOR_CONTRAST = 0.09
 TILE = 1.0  # width of the floor's tiles and of the walls' panels
+_SIGNS = np.sign(ALONG)
+_ABOVE_SHADES = 0.8 + 0.2 * V[:HALF, None] / REACH
 
 
 class Backdrop:
-    """A room without things. Tables for both heights of the eye are made once."""
+    """A room without things, in its colours for both heights of the eye.
+
+    It is made anew whenever an agent enters a room, so what all rooms share is made once.
+    """
 
     def __init__(self, room: Room):
         self.room = room
-        self._eyes = [_Eye(room, EYE), _Eye(room, EYE + RAISED)]
-        self._edge = np.array(room.half) * np.sign(ALONG)  # the wall a column would meet
+        self._eyes = [_eye(EYE), _eye(EYE + RAISED)]
+        self._edge = np.array(room.half) * _SIGNS  # the wall a column would meet
+        floor, above = np.array(room.floor), np.array(room.above)
+        self._floors = [pack(floor * eye.floor_shades)[:, :, None] for eye in self._eyes]
+        self._above = pack(above * _ABOVE_SHADES)[:, None]
 
     def paint(self, xy: np.ndarray, heading: int, raised: int) -> np.ndarray:
         """Packed picture, uint32 ``[84, 84]``."""
@@ -33,10 +43,10 @@ class Backdrop:
         wall = self._walls(xy, along, depth, ends)
         picture = np.empty((SIZE, SIZE), np.uint32)
         upper = V[:HALF, None] * depth < self.room.height - eye.height
-        picture[:HALF] = np.where(upper, wall, eye.above)
+        picture[:HALF] = np.where(upper, wall, self._above)
         east, north = (eye.floor_points[heading] + xy[:, None, None] / TILE).astype(np.int32)
         odd = ((east ^ north) & 1).astype(bool)
-        floor = np.where(odd, eye.floor[0], eye.floor[1])
+        floor = np.where(odd, *self._floors[raised])
         picture[HALF:] = np.where(eye.floor_depth < depth, floor, wall)
         return picture
 
@@ -53,9 +63,9 @@ class Backdrop:
 
 
 class _Eye:
-    """What depends on the height of the eye: the floor's places and colours by row."""
+    """What depends on the height of the eye: places and brightness of the floor by row."""
 
-    def __init__(self, room: Room, height: float):
+    def __init__(self, height: float):
         self.height = height
         depth = height / -V[HALF:]
         self.floor_depth = depth[:, None]
@@ -66,8 +76,8 @@ class _Eye:
         fog = 1.0 - FOG * np.minimum(depth, 12.0)
         # Far tiles would flicker: the pattern fades.
         contrast = FLOOR_CONTRAST * np.clip(1.0 - depth / 8.0, 0.0, 1.0)
-        base = np.array(room.floor)
-        self.floor = [
-            pack(base * (fog * (1.0 + sign * contrast))[:, None])[:, None] for sign in (1, -1)
-        ]
-        self.above = pack(np.array(room.above) * (0.8 + 0.2 * V[:HALF, None] / REACH))[:, None]
+        # Light tiles, dark tiles: [2, row, 1].
+        self.floor_shades = np.stack([fog * (1.0 + sign * contrast) for sign in (1, -1)])[..., None]
+
+
+_eye = lru_cache(maxsize=2)(_Eye)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy import count_nonzero  # several times faster than .any() on a short array
 
 from rllib_conspec.tasks import noise
-from rllib_conspec.tasks.orangetree import placement, scene
+from rllib_conspec.tasks.orangetree import colours, placement, scene
 from rllib_conspec.tasks.orangetree.layout import (
     AGENT_RADIUS,
     APPLE_TOUCH,
@@ -27,6 +27,7 @@ from rllib_conspec.tasks.orangetree.layout import (
     TREE_BLOCK,
     TREE_ROOM,
     WAITING_ROOM,
+    Room,
     Stage,
     episode_steps,
     object_colours,
@@ -62,6 +63,7 @@ class Games:
         self.stages = order = stages(variant)
         self.last_step = episode_steps(order)
         self._colours = [tuple(colour) for colour in object_colours(variant).tolist()]
+        self._repaints = variant == "random"
         self._bounds = np.array([stage.room.half for stage in order]) - AGENT_RADIUS
         self._start = np.array([stage.room.start for stage in order])
         # Observation t (0..T) belongs to the stage of step t; the one after the last step still
@@ -80,12 +82,13 @@ class Games:
         self._words = np.zeros(n, np.uint64)
         self.t = np.zeros(n, np.int64)
         self.stage = np.zeros(n, np.int64)
+        self._painted = [self.stages] * n  # the stages as they look in this episode
         self.xy = np.zeros((n, 2))
         self.heading = np.zeros(n, np.int64)
         self.raised = np.zeros(n, bool)  # stands on a flat object
         # The flat object first, then the other one.
         self._kind = np.zeros((n, 2), np.int64)
-        self._colour = np.zeros((n, 2), np.int64)
+        self._colour = [(self._colours[0],) * 2] * n
         self._object_xy = np.zeros((n, 2, 2))
         self._object_heading = np.zeros((n, 2), np.int64)
         self._lies = np.zeros((n, 2), bool)  # in the room where the agent is
@@ -216,11 +219,21 @@ class Games:
         self._words[who] = noise.episode_words(self._seeds[who], self._episode[who])
         drawn = placement.objects(self._luck(who))
         self._kind[who] = drawn.kind
-        self._colour[who] = drawn.colour
+        for index, (flat, other) in zip(who.tolist(), drawn.colour.tolist(), strict=True):
+            self._colour[index] = self._colours[flat], self._colours[other]
+        if self._repaints:
+            self._repaint(who.tolist())
         self._object_xy[who] = drawn.xy
         self._object_heading[who] = drawn.heading
         self._lies[who] = True
         self._taken[who] = NOTHING
+
+    def _repaint(self, who: list[int]) -> None:
+        """Objects and rooms in colours of this episode alone."""
+        for index in who:
+            paint = colours.draw(self._words[index])
+            self._colour[index] = paint.objects
+            self._painted[index] = paint.on(self.stages)
 
     def _plant(self, who: np.ndarray, u: np.ndarray) -> None:
         """The tree, and under it what was taken."""
@@ -233,6 +246,10 @@ class Games:
         self._object_heading[who, which] = heading[carried]
         self._lies[who, which] = True
 
+    def room(self, index: int) -> Room:
+        """Where the agent of environment ``index`` is, in the colours of its episode."""
+        return self._painted[index][self.stage[index]].room
+
     def things(self, index: int) -> list[Thing]:
         """What stands in the room of environment ``index``."""
         found = [
@@ -240,7 +257,7 @@ class Games:
                 int(self._kind[index, which]),
                 *self._object_xy[index, which].tolist(),
                 int(self._object_heading[index, which]),
-                self._colours[self._colour[index, which]],
+                self._colour[index][which],
             )
             for which in (0, 1)
             if self._lies[index, which]
@@ -267,7 +284,7 @@ class Games:
             int(self._kind[index, which]),
             *(self.xy[index] + HELD_AHEAD * FORWARDS[heading]).tolist(),
             int(self._object_heading[index, which]),
-            self._colours[self._colour[index, which]],
+            self._colour[index][which],
             HELD_UP,
         )
 
@@ -275,7 +292,7 @@ class Games:
         """Everything about game ``index``, what is carried included."""
         taken = int(self._taken[index])
         return View(
-            stage=self.stages[self.stage[index]],
+            stage=self._painted[index][self.stage[index]],
             step=int(self.t[index]),
             last_step=self.last_step,
             xy=tuple(self.xy[index].tolist()),

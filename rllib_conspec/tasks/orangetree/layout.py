@@ -86,11 +86,13 @@ class Stage:
 GREY, FLOOR_BLUE = (150, 150, 150), (70, 105, 165)
 PINK, FLOOR_GREEN = (240, 130, 175), (70, 145, 85)
 OBJECT_ROOM_START = (0.0, -1.8)
-VARIANTS = ("train", "black", "room")
+VARIANTS = ("train", "black", "room", "random")
 
 
 def stages(variant: str = "train") -> tuple[Stage, Stage, Stage]:
-    """Object room, waiting room, tree room. ``room`` repaints what is grey and blue."""
+    """Object room, waiting room, tree room. ``room`` repaints what is grey and blue; for ``random``
+    every episode does, see ``colours.Paint.on``.
+    """
     check_variant(variant)
     wall, floor = (PINK, FLOOR_GREEN) if variant == "room" else (GREY, FLOOR_BLUE)
     ceiling, sky = (205, 205, 200), (165, 215, 245)
@@ -108,7 +110,9 @@ OBJECT_ROOM, WAITING_ROOM, TREE_ROOM = range(3)
 
 
 def object_colours(variant: str) -> np.ndarray:
-    """Colours an object may have, uint8 ``[6, rgb]``; ``black`` draws among as many."""
+    """Colours an object may have, uint8 ``[6, rgb]``; ``black`` draws among as many, and ``random``
+    replaces what was drawn.
+    """
     check_variant(variant)
     colours = [BLACK] * len(COLOURS) if variant == "black" else list(COLOURS.values())
     return np.array(colours, np.uint8)

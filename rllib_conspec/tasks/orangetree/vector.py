@@ -35,7 +35,8 @@ class OrangeTreeVectorEnv(VectorEnv):
 
     Args:
         num_envs: how many games.
-        variant: ``"train"``, ``"black"`` (black objects) or ``"room"`` (pink walls, green floor).
+        variant: ``"train"``, ``"black"`` (black objects), ``"room"`` (pink walls, green floor) or
+            ``"random"`` (objects, walls and floors in new colours every episode; see ``colours``).
         reward: what the orange is worth.
         normalize_reward: pay 1 instead of ``reward``.
         render_mode: ``"rgb_array"`` or None.
@@ -73,7 +74,7 @@ class OrangeTreeVectorEnv(VectorEnv):
         self.games = Games(num_envs, variant)
         self.max_episode_steps = self.games.last_step
         self._camera = Camera()
-        self._backdrops = [Backdrop(stage.room) for stage in self.games.stages]
+        self._backdrops = [Backdrop(self.games.room(0))] * num_envs
         self._paid = 1.0 if normalize_reward else float(reward)
         self._was_reset = False
         self._over = np.zeros(num_envs, bool)
@@ -138,7 +139,7 @@ class OrangeTreeVectorEnv(VectorEnv):
         pictures = np.empty((self.num_envs, SIZE, SIZE, 3), np.uint8)
         for index, picture in enumerate(pictures):
             self._camera.take(
-                self._backdrops[games.stage[index]],
+                self._backdrop(index),
                 games.xy[index],
                 int(games.heading[index]),
                 bool(games.raised[index]),
@@ -146,6 +147,13 @@ class OrangeTreeVectorEnv(VectorEnv):
                 picture,
             )
         return pictures
+
+    def _backdrop(self, index: int) -> Backdrop:
+        """Of the room where environment ``index`` is; made when its agent enters it."""
+        room = self.games.room(index)
+        if self._backdrops[index].room is not room:
+            self._backdrops[index] = Backdrop(room)
+        return self._backdrops[index]
 
     def view(self, index: int) -> View:
         """What a spectator of environment ``index`` may know, what is carried included."""

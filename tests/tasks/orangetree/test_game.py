@@ -19,6 +19,7 @@ from rllib_conspec.tasks.orangetree.layout import (
     TREE_BLOCK,
     TURN_LEFT,
     TURN_RIGHT,
+    VARIANTS,
 )
 
 
@@ -217,20 +218,45 @@ def test_the_step_that_changes_rooms_does_nothing_else():
 
 def test_colours_and_walls_are_all_that_variants_change():
     views = {}
-    for variant in ("train", "black", "room"):
+    for variant in VARIANTS:
         game = games(range(10), variant)
         seen = []
         for t in range(65):
             advance(game, [(FORWARD, TURN_LEFT, FORWARD, BACK)[(t + i) % 4] for i in range(10)])
             seen += [game.view(i) for i in range(10)]
         views[variant] = seen
-    for usual, black, room in zip(*views.values(), strict=True):
+    for usual, black, room, new in zip(*views.values(), strict=True):
         assert usual.things == room.things
-        assert [t._replace(colour=None) for t in usual.things] == [
-            t._replace(colour=None) for t in black.things
-        ]
-        assert usual.xy == black.xy == room.xy
-        assert usual.carried == black.carried == room.carried
+        for other in (black, new):
+            assert [t._replace(colour=None) for t in usual.things] == [
+                t._replace(colour=None) for t in other.things
+            ]
+        assert usual.xy == black.xy == room.xy == new.xy
+        assert usual.carried == black.carried == room.carried == new.carried
+
+
+def test_random_colours_are_drawn_anew_for_every_episode_by_its_seed():
+    game, same = games([5, 6], "random"), games([5, 6], "random")
+    seen = []
+    for _ in range(3):
+        follow(same, idle, 1)
+        colours = [{t.colour for t in objects(game.view(i))} for i in (0, 1)]
+        assert colours == [{t.colour for t in objects(same.view(i))} for i in (0, 1)]
+        # All stages of an episode, in the colours that it began with.
+        rooms = [[game.view(i).stage.room] for i in (0, 1)]
+        for stage_steps in (15, 40):
+            follow(game, idle, stage_steps)
+            for i in (0, 1):
+                rooms[i].append(game.view(i).stage.room)
+        follow(same, idle, 54)
+        assert [r[-1] for r in rooms] == [same.view(i).stage.room for i in (0, 1)]
+        for first, waiting, last in rooms:
+            assert (first.wall, first.floor) == (last.wall, last.floor)
+            assert first.wall != waiting.wall and first.floor != waiting.floor
+        seen += [(*colours[i], rooms[i][0].wall, rooms[i][0].floor) for i in (0, 1)]
+        for each in (game, same):
+            each.restart(np.arange(2))
+    assert len({colour for drawn in seen for colour in drawn}) == 4 * 6
 
 
 @settings(max_examples=30, deadline=None)

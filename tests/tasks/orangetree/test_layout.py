@@ -46,7 +46,8 @@ def test_six_colours_or_black():
 
 
 def test_an_unknown_variant_is_refused_with_a_hint():
-    assert VARIANTS == ("train", "black", "room")
+    assert VARIANTS == ("train", "black", "room", "random")
     for use in (stages, object_colours):
-        with pytest.raises(OptionError, match=r'variant: .*train, black, room.*mean "black"'):
+        words = r'variant: .*train, black, room, random.*mean "black"'
+        with pytest.raises(OptionError, match=words):
             use("balck")

@@ -67,9 +67,10 @@ def test_mlagents_envs_plays_it_like_a_unity_build():
         port.release()
 
 
-def test_the_built_in_player_shows_what_the_world_shows_in_process():
-    env = UnityVectorEnv(3, base_port=BASE, parameters={"variant": "black", "reward": 3})
-    reference = OrangeTreeVectorEnv(3, variant="black")
+@pytest.mark.parametrize("variant", ["black", "random"])
+def test_the_built_in_player_shows_what_the_world_shows_in_process(variant):
+    env = UnityVectorEnv(3, base_port=BASE, parameters={"variant": variant, "reward": 3})
+    reference = OrangeTreeVectorEnv(3, variant=variant)
     assert env.single_observation_space == reference.single_observation_space
     assert env.single_action_space == reference.single_action_space
     assert env.critical_events == ("flat_taken", "orange_picked")
@@ -98,7 +99,8 @@ def test_the_built_in_player_shows_what_the_world_shows_in_process():
 
 
 def test_unknown_words_are_refused():
-    with pytest.raises(OptionError, match=r"parameters: variant must be one of train, black, room"):
+    words = "parameters: variant must be one of train, black, room, random"
+    with pytest.raises(OptionError, match=words):
         UnityVectorEnv(1, base_port=BASE, parameters={"variant": "blak"})
 
 
@@ -133,7 +135,8 @@ def test_parameters_make_the_games():
     assert (env.num_envs, env.variant) == (2, "black")
     env = player.make(1, "black", {"variant": 2.0, "reward": 3.0, "normalize_reward": 0.0})
     assert env.variant == "room"
-    with pytest.raises(UserError, match="variant must be 0 to 2, not 7"):
+    assert player.make(1, "train", {"variant": 3.0}).variant == "random"
+    with pytest.raises(UserError, match="variant must be 0 to 3, not 7"):
         player.make(1, "train", {"variant": 7.0})
 
 

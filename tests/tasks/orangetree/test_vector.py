@@ -21,11 +21,12 @@ def rollout(envs, seed, steps=70, actions_seed=1):
     return np.stack(observations)
 
 
-def test_seeds_decide_everything():
-    envs = OrangeTreeVectorEnv(2)
+@pytest.mark.parametrize("variant", ["train", "random"])
+def test_seeds_decide_everything(variant):
+    envs = OrangeTreeVectorEnv(2, variant=variant)
     first = rollout(envs, seed=5)
     assert np.array_equal(first, rollout(envs, seed=5))
-    assert np.array_equal(first, rollout(OrangeTreeVectorEnv(2), seed=[5, 6]))
+    assert np.array_equal(first, rollout(OrangeTreeVectorEnv(2, variant=variant), seed=[5, 6]))
     other = rollout(envs, seed=7)
     # Objects, apples and tree: every stage looks different under another seed.
     for t in (0, 15, 55):
@@ -33,8 +34,11 @@ def test_seeds_decide_everything():
         assert not np.array_equal(first[t, 0], first[t, 1])
 
 
-def test_a_game_does_not_depend_on_how_many_there_are():
-    few, many = (rollout(OrangeTreeVectorEnv(n), seed=11, steps=140) for n in (1, 4))
+@pytest.mark.parametrize("variant", ["train", "random"])
+def test_a_game_does_not_depend_on_how_many_there_are(variant):
+    few, many = (
+        rollout(OrangeTreeVectorEnv(n, variant=variant), seed=11, steps=140) for n in (1, 4)
+    )
     assert np.array_equal(few[:, 0], many[:, 0])
 
 
