@@ -153,8 +153,11 @@ def policy_batch(module: Any, batch: dict[str, Any], fwd_out: dict[str, Any]) ->
     """A minibatch as auxiliary losses see it."""
     actions = module.get_train_action_dist_cls()
 
-    def forward(observations: Tensor) -> tuple[Tensor, Tensor]:
-        out = module.forward_train(batch | {Columns.OBS: observations})
+    def forward(observations: Tensor, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        seen = batch | {Columns.OBS: observations}
+        if rows is not None and Columns.STATE_IN in batch:
+            seen[Columns.STATE_IN] = {k: s[rows] for k, s in batch[Columns.STATE_IN].items()}
+        out = module.forward_train(seen)
         values = module.compute_values(batch, out[Columns.EMBEDDINGS])
         return out[Columns.ACTION_DIST_INPUTS], values
 

@@ -20,12 +20,24 @@ class PolicyBatch:
     mask: Tensor | None  # bool [B, (T)], true on real steps; None: all are
     inputs: Tensor  # [B, (T,) A] of the action distribution, with a graph
     values: Tensor  # [B, (T)], with a graph
-    forward: Callable[[Tensor], tuple[Tensor, Tensor]]  # other observations → their inputs, values
+    # Other observations, of all rows or of those rows [b] alone → their inputs, values.
+    forward: Callable[..., tuple[Tensor, Tensor]]
     kl: Callable[[Tensor, Tensor], Tensor]  # two inputs → divergence of their actions, [B, (T)]
 
     def mean(self, values: Tensor) -> Tensor:
         """Mean over the real steps."""
         return values.mean() if self.mask is None else values[self.mask].mean()
+
+    def only(self, rows: Tensor) -> PolicyBatch:
+        """These sequences (or steps) of it, int [b]."""
+        return PolicyBatch(
+            observations=self.observations[rows],
+            mask=None if self.mask is None else self.mask[rows],
+            inputs=self.inputs[rows],
+            values=self.values[rows],
+            forward=lambda observations: self.forward(observations, rows),
+            kl=self.kl,
+        )
 
 
 class AuxiliaryLoss(nn.Module):

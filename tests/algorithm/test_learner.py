@@ -123,13 +123,19 @@ def test_what_an_auxiliary_loss_sees(built, core_dim):
     torch.manual_seed(0)
     batch = {Columns.OBS: torch.randn(*shape, 4), Columns.LOSS_MASK: torch.rand(shape) < 0.6}
     if core_dim:
-        batch[Columns.STATE_IN] = {"h": torch.zeros(6, core_dim)}
+        batch[Columns.STATE_IN] = {"h": torch.randn(6, core_dim)}
     out = module.forward_train(batch)
     seen = policy_batch(module, batch, out)
     inputs, values = seen.forward(seen.observations)
     torch.testing.assert_close(inputs, seen.inputs)
     torch.testing.assert_close(values, seen.values)
     torch.testing.assert_close(seen.inputs, out[Columns.ACTION_DIST_INPUTS])
+    rows = torch.tensor([4, 1])
+    some = seen.only(rows)
+    inputs_of_some, values_of_some = some.forward(some.observations)
+    torch.testing.assert_close(inputs_of_some, inputs[rows])
+    torch.testing.assert_close(values_of_some, values[rows])
+    assert torch.equal(some.mask, seen.mask[rows])
     other, _ = seen.forward(seen.observations + 1)
     kl = seen.kl(inputs, other)
     p, q = inputs.softmax(-1), other.softmax(-1)
