@@ -16,7 +16,6 @@ from episodes import of_observations, random_episodes
 
 from rllib_conspec import ConSpec, WholeEpisodePPO
 from rllib_conspec.episodes import Episode
-from rllib_conspec.reward_models.conspec.memory import Exemplars
 from rllib_conspec.tasks.keys.script import optimal_actions
 
 EXAMPLES = Path(__file__).parents[1] / "tuned_examples"
@@ -63,11 +62,11 @@ def fill_memories(algorithm, keys: int, *, frozen: bool) -> None:
     count = model.options.memory_size
     won = scripted_successes(keys, 2 * count)
     for i in range(model.options.num_prototypes if frozen else 1):
-        lost = random_episodes(keys, 2 * model.options.failures_kept, seed=i)
+        lost = random_episodes(keys, 2 * count, seed=i)
         model.add(won, lost)
         if frozen:
             model.met[i] = True
-            model.exemplars[i] = Exemplars(tuple(model.successes), tuple(model.failures))
+            model.memory.freeze(i)
     # At the very first steps all scores are alike, and every frame carries gradient.
     for _ in range(8 // model.options.steps_per_iteration):
         model.step()

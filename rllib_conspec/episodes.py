@@ -1,7 +1,7 @@
 """What passes between the rooms: whole episodes, and the few numbers that sum one up.
 
-NumPy only. Rollout workers make episodes, reward models learn from them and pay for their steps,
-reports show them.
+NumPy and lz4 only. Rollout workers make episodes, reward models learn from them and pay for their
+steps, reports show them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+import lz4.frame
 import numpy as np
 
 
@@ -83,6 +84,35 @@ class Episode:
         if "digests" in self.__dict__:
             copy.__dict__["digests"] = self.digests.copy()
         return copy
+
+    def packed(self) -> PackedEpisode:
+        """The same in memory of its own, without outputs, its observations compressed."""
+        small = replace(self, observations=self.observations[:0]).kept(outputs=False)
+        # Equal frames must be found without unpacking what they are compared with.
+        return PackedEpisode(
+            small,
+            lz4.frame.compress(np.ascontiguousarray(self.observations).data),
+            self.digests.copy(),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class PackedEpisode:
+    """An episode for a large memory: pictures take a tenth or less of their room (lz4)."""
+
+    rest: Episode  # all but the observations
+    observations: bytes
+    digests: np.ndarray  # uint64 [T + 1]
+
+    def __len__(self) -> int:
+        return len(self.rest)
+
+    def unpacked(self) -> Episode:
+        empty = self.rest.observations
+        whole = np.frombuffer(lz4.frame.decompress(self.observations), dtype=empty.dtype)
+        episode = replace(self.rest, observations=whole.reshape(-1, *empty.shape[1:]))
+        episode.__dict__["digests"] = self.digests
+        return episode
 
 
 def _own(array: np.ndarray) -> np.ndarray:

@@ -86,7 +86,7 @@ def held(algo):
 
     def look(learner):
         model = learner.reward_model.models["conspec"].learner
-        return learner.reward_model.version, len(model.successes), len(model.failures)
+        return learner.reward_model.version, *model.memory.count
 
     return on_learners(algo, look)
 

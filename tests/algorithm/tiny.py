@@ -204,13 +204,11 @@ def differences(expected, got):
 
 def memories(algo):
     """What ConSpec's memories hold, with those of frozen prototypes."""
-    model = reward_learner(algo)
-    keep = [model.successes, model.failures]
-    for i in sorted(model.exemplars):
-        keep += [model.exemplars[i].successes, model.exemplars[i].failures]
+    memory = reward_learner(algo).memory
+    keep = [group for i in (None, *sorted(memory.frozen)) for group in memory.examples(i)]
     return {
         "episodes": [[e.frames.tobytes() for e in group] for group in keep],
-        "counts": (len(model.successes), len(model.failures)),
+        "counts": memory.count,
         "version": version_of(algo),
     }
 

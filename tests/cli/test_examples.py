@@ -43,7 +43,7 @@ def test_no_example_repeats_what_it_would_get_anyway(name):
 def test_repetitions_are_noticed():
     (experiment,) = _loaded(examples.find("keys3"))
     experiment.config |= {"lr": 0.0005, "model_config": {"core": "gru", "core_dim": 64}}
-    experiment.config["conspec"] |= {"weight_decay": 0.001, "window": 3}
+    experiment.config["conspec"] = {"weight_decay": 0.001, "window": 3}
     experiment.config["auxiliary"] = {"drac": {"coeff": 0.2}}
     assert set(_repeated(experiment)) == {
         "lr",

@@ -283,17 +283,16 @@ def in_checkpoint(path):
 
 def assert_continued(saved, after):
     """`after` is `saved` and one iteration: its memories begin where those of `saved` stopped."""
-    assert saved.exemplars, "the test needs a frozen prototype"
-    for prototype, exemplars in saved.exemplars.items():
-        for mine, theirs in zip(
-            (*exemplars.successes, *exemplars.failures),
-            (*after.exemplars[prototype].successes, *after.exemplars[prototype].failures),
-            strict=True,
-        ):
-            assert np.array_equal(mine.frames, theirs.frames)
-    assert all(len(memory) for memory in (saved.successes, saved.failures))
-    for before, now in zip(saved._memories, after._memories, strict=True):
-        new = now.seen - before.seen
+    assert saved.memory.frozen, "the test needs a frozen prototype"
+    for prototype in saved.memory.frozen:
+        own, theirs = (one.memory.examples(prototype) for one in (saved, after))
+        for mine, their in zip(own, theirs, strict=True):
+            assert [e.frames.tobytes() for e in mine] == [e.frames.tobytes() for e in their]
+    assert all(saved.memory.count)
+    pairs = zip(saved.memory.examples(None), after.memory.examples(None), strict=True)
+    seen = zip(saved.memory.seen, after.memory.seen, strict=True)
+    for (before, now), (earlier, later) in zip(pairs, seen, strict=True):
+        new = later - earlier
         assert 0 <= new <= TINY["episodes_per_batch"]
         kept = [*before][max(0, len(before) + new - TINY["conspec"]["memory_size"]) :]
         for mine, theirs in zip(kept, now, strict=False):

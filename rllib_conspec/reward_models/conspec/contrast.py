@@ -4,6 +4,10 @@ Two passes. The first scores every *different* frame once, without a graph. It s
 hold an episode's best match or a visible softmax weight; only these go through the second pass,
 with a graph. The loss is computed from all scores, so its value is exact; what the gradient leaves
 out is bounded in `loss.carries_gradient`.
+
+Where several gradient steps follow on the same episodes, only the first looks at all frames. The
+others look at those that were among the best few of an episode for any prototype: a step moves the
+scores by little, so that the best frame of the next step is almost surely among them.
 """
 
 from __future__ import annotations
@@ -49,11 +53,7 @@ class ContrastiveLoss:
 
 
 def contrastive_loss(
-    model: Prototypes,
-    options: ConSpecOptions,
-    active: int,
-    live: Contrast,
-    frozen: Sequence[Contrast] = (),
+    view: View, options: ConSpecOptions, active: int, live: Contrast, frozen: Sequence[Contrast]
 ) -> ContrastiveLoss:
     """Eqn 1 over `active` prototypes: the live ones on the memories, frozen ones on their
     exemplars.
@@ -63,14 +63,10 @@ def contrastive_loss(
     """
     contrasts = [c for c in (live, *frozen) if c.prototypes]
     diverse = _diversity_sets(options, active, live, contrasts)
-    view = _View(model, [live, *frozen])
     scored = [(c.prototypes, e) for c in contrasts for e in (c.successes, c.failures)]
     everyone = tuple(range(active))
     s = view.scores(
-        needed=scored + [(everyone, e) for e, _ in diverse],
-        best_of=scored,
-        softmax_of=[(everyone, e) for e, _ in diverse],
-        top_k=options.top_k,
+        best_of=scored, softmax_of=[(everyone, e) for e, _ in diverse], top_k=options.top_k
     )
 
     success = failure = diversity = s.new_zeros(())
@@ -78,8 +74,8 @@ def contrastive_loss(
     for c in contrasts:
         won = L.best_match(*view.by_step(s, c.prototypes, c.successes), options.top_k)
         lost = L.best_match(*view.by_step(s, c.prototypes, c.failures), options.top_k)
-        lost = L.least_matching(lost, options.failure_share)
-        success, failure = success + L.success_loss(won), failure + L.failure_loss(lost)
+        success = success + L.success_loss(won)
+        failure = failure + options.failure_coeff * L.failure_loss(lost)
         success_best |= dict(zip(c.prototypes, won.detach(), strict=True))
         failure_best |= dict(zip(c.prototypes, lost.detach(), strict=True))
     held = set(everyone) - set(live.prototypes) if options.diversity_moves == "live" else ()
@@ -104,7 +100,7 @@ def overlaps(
 ) -> Tensor:
     """How far prototypes match the same steps: mean cosine of their match times, [h, h]."""
     asked = tuple(prototypes)
-    view = _View(model, [Contrast(asked, episodes, ())])
+    view = View(model, [Contrast(asked, episodes, ())])
     s = view.scores_without_graph([(asked, episodes)])
     steps, mask = view.by_step(s, asked, episodes)
     p = L.match_times(steps, mask, L.SOFTMAX_SCALE)
@@ -115,7 +111,7 @@ def best_matches(
     model: Prototypes, prototypes: Sequence[int], episodes: Episodes, top_k: int
 ) -> Tensor:
     """Best match of every prototype in every episode, without a graph: [len(prototypes), K]."""
-    view = _View(model, [Contrast(tuple(prototypes), episodes, ())])
+    view = View(model, [Contrast(tuple(prototypes), episodes, ())])
     s = view.scores_without_graph([(tuple(prototypes), episodes)])
     return L.best_match(*view.by_step(s, tuple(prototypes), episodes), top_k)
 
@@ -132,15 +128,22 @@ def _diversity_sets(
     return [(live.successes, weight)]
 
 
-class _View:
+class View:
     """The different frames of all episodes in a step, and scores laid out over them."""
 
-    def __init__(self, model: Prototypes, contrasts: Sequence[Contrast]) -> None:
+    def __init__(
+        self, model: Prototypes, contrasts: Sequence[Contrast], candidates: int | None = None
+    ) -> None:
+        """`candidates`: all frames are scored the first time; then some prototype's best so many of
+        every episode are all that counts, in the diversity term at once. None: always all.
+        """
         self.model = model
         self.device = model.vectors.device
         self.distinct = DistinctFrames.of(e for c in contrasts for e in (*c.successes, *c.failures))
         self.frames = torch.from_numpy(self.distinct.frames).to(self.device)
         self._padded: dict[int, tuple[Tensor, Tensor]] = {}
+        self._candidates = candidates
+        self._kept: Tensor | None = None  # positions of the candidates, once they are known
 
     def layout(self, episodes: Episodes) -> tuple[Tensor, Tensor]:
         """Positions [K, T] among the different frames, and mask [K, T]."""
@@ -163,22 +166,42 @@ class _View:
         for prototypes, episodes in needed:
             positions = np.unique(np.concatenate([self.distinct.index[id(e)] for e in episodes]))
             need[np.ix_(prototypes, positions)] = True
+        need = torch.from_numpy(need).to(self.device)
         with torch.no_grad():
-            z = self.model.encode(self.frames)
-            return self.model.needed_scores(z, torch.from_numpy(need).to(self.device))
+            if self._kept is None:
+                return self.model.needed_scores(self.model.encode(self.frames), need)
+            some = self._kept
+            found = self.model.needed_scores(self.model.encode(self.frames[some]), need[:, some])
+        return found.new_full(need.shape, -torch.inf).index_copy(1, some, found)
 
-    def scores(self, needed, best_of, softmax_of, top_k: int) -> Tensor:
-        """s [H, N] with a graph behind those scores that carry the loss's gradient."""
-        s = self.scores_without_graph(needed)
-        carry = torch.zeros_like(s, dtype=torch.bool)
-        for asked, scale in [(best_of, None), (softmax_of, L.SOFTMAX_SCALE)]:
-            for prototypes, episodes in asked:
-                steps, mask = self.by_step(s, prototypes, episodes)
-                kept = L.carries_gradient(steps, mask, top_k=top_k, softmax_scale=scale)
-                i, k, t = kept.nonzero(as_tuple=True)
-                which = torch.tensor(prototypes, device=self.device)
-                carry[which[i], self.layout(episodes)[0][k, t]] = True
+    def scores(self, best_of, softmax_of, top_k: int) -> Tensor:
+        """s [H, N] with a graph behind those scores that carry the loss's gradient; −∞ for all
+        frames but the candidates.
+        """
+        s = self.scores_without_graph(best_of + softmax_of)
+        if self._candidates is not None and self._kept is None:
+            count = top_k - 1 + self._candidates
+            best = self._marked(s, best_of + softmax_of, lambda *at: L.among_best(*at, count))
+            self._kept = best.any(dim=0).nonzero().squeeze(1)
+            # A softmax over all frames whose gradient reaches only some of them would push these
+            # up for nothing.
+            s = torch.full_like(s, -torch.inf).index_copy(1, self._kept, s[:, self._kept])
+        scale = L.SOFTMAX_SCALE
+        carry = self._marked(s, best_of, lambda *at: L.carries_gradient(*at, top_k=top_k))
+        carry |= self._marked(
+            s, softmax_of, lambda *at: L.carries_gradient(*at, top_k=top_k, softmax_scale=scale)
+        )
+        carry &= s.isfinite()
         frames = carry.any(dim=0).nonzero().squeeze(1)
         z = self.model.encode(self.frames[frames])
         with_graph = self.model.needed_scores(z, carry[:, frames])
         return s.index_copy(1, frames, torch.where(carry[:, frames], with_graph, s[:, frames]))
+
+    def _marked(self, s: Tensor, asked, mark) -> Tensor:
+        """Where `mark` of (prototypes, episodes) says so: bool [H, N]."""
+        marked = torch.zeros_like(s, dtype=torch.bool)
+        for prototypes, episodes in asked:
+            i, k, t = mark(*self.by_step(s, prototypes, episodes)).nonzero(as_tuple=True)
+            which = torch.tensor(prototypes, device=self.device)
+            marked[which[i], self.layout(episodes)[0][k, t]] = True
+        return marked

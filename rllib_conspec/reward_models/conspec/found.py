@@ -82,9 +82,8 @@ def find(
     """What each paying prototype matches in `successes` (default: in its own exemplars)."""
     found = []
     for i in np.flatnonzero(learner.met):
-        own = learner.exemplars.get(int(i))
-        won = successes or (own.successes if own else tuple(learner.successes))
-        lost = failures or (own.failures if own else tuple(learner.failures))
+        own = learner.memory.examples(int(i))
+        won, lost = successes or own[0], failures or own[1]
         if won:
             found.append(_found(learner, int(i), won, lost))
     return found

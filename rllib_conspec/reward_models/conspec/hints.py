@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rllib_conspec.reward_models.conspec.memory import EpisodeMemory
 from rllib_conspec.reward_models.conspec.scorer import episode_scores
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ def hints(learner: ConSpecLearner) -> list[str]:
     """One line for each thing that stands in the way."""
     if not learner.options.learn:
         return []
-    won, lost = learner.seen
+    won, lost = learner.memory.seen
     if not won and lost >= EPISODES:
         return [
             f"no success in {lost} episodes, so there is nothing to learn from yet. A task that is "
@@ -62,10 +61,6 @@ def _best(learner: ConSpecLearner) -> str:
 def _all_on_one_step(learner: ConSpecLearner) -> bool:
     if learner.active < 2:
         return False
-    episodes = _some(learner.successes)
+    episodes = learner.memory.examples(None)[0][-8:]
     peaks = [s[: learner.active].argmax(axis=1) for s in episode_scores(learner.model, episodes)]
     return all(p.max() - p.min() <= NEAR for p in peaks)
-
-
-def _some(memory: EpisodeMemory, most: int = 8) -> list:
-    return list(memory)[-most:]

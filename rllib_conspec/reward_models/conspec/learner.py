@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,28 +11,29 @@ import torch
 
 from rllib_conspec.episodes import Episode
 from rllib_conspec.reward_models.conspec import loss as L
+from rllib_conspec.reward_models.conspec.ages import HELD_OUT, Ages
 from rllib_conspec.reward_models.conspec.contrast import (
     Contrast,
+    View,
     best_matches,
     contrastive_loss,
     overlaps,
 )
-from rllib_conspec.reward_models.conspec.memory import (
-    EpisodeMemory,
-    Exemplars,
-    Reservoir,
-    draw,
-    pack,
-    unpack,
-)
+from rllib_conspec.reward_models.conspec.judging import Verdict
+from rllib_conspec.reward_models.conspec.memory import Newest
 from rllib_conspec.reward_models.conspec.options import ConSpecOptions
 from rllib_conspec.reward_models.conspec.prototypes import Prototypes
 from rllib_conspec.reward_models.conspec.scorer import Snapshot
 
+MEMORIES = {"newest": Newest, "ages": Ages}
+# Frames of an episode that a prototype may match best in the second and later steps on one draw.
+CANDIDATES = 3
 # A separation up to this is none: the prototype sits on frames that every episode has.
 NOTHING = 0.1
 # Mean cosine of match times from which two prototypes are said to match the same steps.
 SAME = 0.5
+# Batches after its freezing that are of a prototype's own time: the policy is nearly the same.
+OWN_TIME = 5
 ADAM_EPS = 1e-5
 
 
@@ -51,12 +52,7 @@ class ConSpecLearner:
         self._shape, self._view = tuple(shape), view
         self.iterations = 0  # with contrastive steps in them
         self._rng = np.random.default_rng(seed)
-        self.successes = EpisodeMemory(options.memory_size)
-        self.failures = self._failure_memory(options.failures_kept)
-        # Episodes not yet trained on, when the criterion asks for such; then they move on.
-        self.unseen_successes = EpisodeMemory(options.unseen_successes)
-        self.unseen_failures = self._failure_memory(options.unseen_failures)
-        self.exemplars: dict[int, Exemplars] = {}
+        self.memory = MEMORIES[options.memory](options, self._rng)
         self.met = np.zeros(options.num_prototypes, dtype=bool)  # reached the criterion for good
         self.streak = np.zeros(options.num_prototypes, dtype=np.int64)
         self.idle = np.zeros(options.num_prototypes, dtype=np.int64)  # steps without separation
@@ -82,34 +78,14 @@ class ConSpecLearner:
         """Take in the chosen successes and failures of a batch."""
         if not self.options.learn:
             return
-        won, lost = [e.kept(outputs=False) for e in won], [e.kept(outputs=False) for e in lost]
-        if self.options.criterion == "memory":
+        if self.options.memory == "newest":
             self._note_unseen(won, lost)
-        else:
-            won, lost = self.unseen_successes.offer(won), self.unseen_failures.offer(lost)
-        self.successes.extend(won)
-        self.failures.extend(lost)
-
-    def _failure_memory(self, capacity: int) -> EpisodeMemory:
-        if self.options.failure_memory == "reservoir":
-            return Reservoir(capacity, self._rng)
-        return EpisodeMemory(capacity)
-
-    @property
-    def _memories(self) -> tuple[EpisodeMemory, ...]:
-        return self.successes, self.failures, self.unseen_successes, self.unseen_failures
-
-    @property
-    def seen(self) -> tuple[int, int]:
-        """Successes and failures ever taken in."""
-        if self.options.criterion == "memory":
-            return self.successes.seen, self.failures.seen
-        return self.unseen_successes.seen, self.unseen_failures.seen
+        self.memory.add(won, lost)
 
     @property
     def learning(self) -> bool:
         """Whether the memories hold enough to learn from."""
-        return len(self.successes) >= self.options.successes_needed and len(self.failures) > 0
+        return self.memory.ready
 
     # --- learning -----------------------------------------------------------------------------
 
@@ -118,36 +94,38 @@ class ConSpecLearner:
         metrics: dict[str, Any] = {}
         if self.learning and self.options.learn:
             self._recruit()  # before the steps: a new prototype must not pay untrained
-            for turn in range(self.options.steps_per_iteration):
-                metrics = _merge(metrics, self._gradient_step(turn))
-                self._freeze()
-            if self.options.criterion == "unseen":
-                self._judge_on_unseen()
+            metrics = self._gradient_steps()
+            if self.options.memory == "ages":
+                self._judge()
                 self._freeze()
             self._restart()
             self.iterations += 1
         return metrics | self._counts()
 
-    def _gradient_step(self, turn: int) -> dict[str, Any]:
-        """One contrastive step: all live prototypes, and the frozen ones whose turn it is."""
+    def _gradient_steps(self) -> dict[str, Any]:
+        """The steps of one iteration, on one draw of episodes."""
         o = self.options
-        live = Contrast(
-            tuple(i for i in range(self.active) if i not in self.exemplars),
-            draw(self.successes, o.memory_batch, self._rng),
-            draw(self.failures, o.failures_drawn, self._rng),
-        )
-        frozen = [
-            Contrast(
-                (i,),
-                draw(e.successes, o.memory_batch, self._rng),
-                draw(e.failures, o.failures_drawn, self._rng),
-            )
-            for i, e in self.exemplars.items()
-            if i % o.steps_per_iteration == turn or not o.frozen_in_turn
-        ]
+        live, frozen = self.memory.draw([i for i in range(self.active) if i not in self._frozen])
         if not live.prototypes and not frozen:
             return {"separation": {}}
-        parts = contrastive_loss(self.model, o, self.active, live, frozen)
+        view = View(self.model, [live, *frozen], CANDIDATES if o.steps_per_iteration > 1 else None)
+        metrics: dict[str, Any] = {}
+        for _ in range(o.steps_per_iteration):
+            metrics = self._gradient_step(view, live, frozen)
+            if o.memory == "newest":
+                self._freeze()
+        return metrics
+
+    @property
+    def _frozen(self) -> Collection[int]:
+        """Prototypes with exemplars of their own."""
+        return self.memory.frozen
+
+    def _gradient_step(
+        self, view: View, live: Contrast, frozen: Sequence[Contrast]
+    ) -> dict[str, Any]:
+        o = self.options
+        parts = contrastive_loss(view, o, self.active, live, frozen)
         self.optimizer.zero_grad(set_to_none=True)
         parts.total.backward()
         self.optimizer.step()
@@ -157,7 +135,7 @@ class ConSpecLearner:
             lost = parts.failure_best[i]
             gap[i] = float(L.separation(won[None], lost[None]))
             self.idle[i] = 0 if gap[i] > NOTHING else self.idle[i] + 1
-            if o.criterion == "memory":
+            if o.memory == "newest":
                 reached = bool(L.meets_criterion(won[None], lost[None], o.threshold))
                 self.streak[i] = self.streak[i] + 1 if reached else 0
         return {
@@ -168,23 +146,37 @@ class ConSpecLearner:
             "separation": _by_prototype(gap),
         }
 
-    def _judge_on_unseen(self) -> None:
-        """Judge the prototypes on held-out episodes; an iteration counts all of its steps."""
-        o = self.options
-        if len(self.unseen_successes) < o.unseen_successes or not len(self.unseen_failures):
+    def _judge(self) -> None:
+        """Judge the prototypes on ages that were not learned from: each success against failures
+        of its own age. An iteration counts all of its steps.
+        """
+        o, everyone = self.options, range(self.active)
+        ages = self.memory.held_out()
+        if not ages:
             return
-        everyone = range(self.active)
-        won = best_matches(self.model, everyone, tuple(self.unseen_successes), o.top_k)
-        lost = best_matches(self.model, everyone, tuple(self.unseen_failures), o.top_k)
-        lost = L.least_matching(lost, o.failure_share)
-        gap = L.separation(won, lost).cpu().numpy()
-        # A critical step is in every success: one held-out success without a match refutes it,
-        # unless some are to be forgiven.
-        everywhere = (won > o.threshold).double().mean(dim=-1).cpu().numpy() >= o.unseen_share
-        reached = (gap > o.unseen_threshold) & everywhere
+        kinds = [episodes for _, *both in ages for episodes in both]
+        best = best_matches(self.model, everyone, [e for kind in kinds for e in kind], o.top_k)
+        parts = np.split(best.cpu().numpy(), np.cumsum([len(kind) for kind in kinds])[:-1], axis=1)
+        won, lost = parts[::2], parts[1::2]
+        verdict = Verdict.of(won, lost)
         grown = self.streak[: self.active] + o.steps_per_iteration
-        self.streak[: self.active] = np.where(reached, grown, 0)
-        self.unseen_separation[: self.active] = gap
+        self.streak[: self.active] = np.where(verdict.reaches(o.threshold), grown, 0)
+        self.unseen_separation[: self.active] = verdict.separation
+        for i, last in list(self.memory.frozen.items()):
+            after = [k for k, (number, *_) in enumerate(ages) if 0 < number - last <= OWN_TIME]
+            if after:
+                own = Verdict.of([won[k] for k in after], [lost[k] for k in after])
+                if own.successes >= HELD_OUT and own.refutes(o.threshold)[i]:
+                    self._thaw(i)
+
+    def _thaw(self, i: int) -> None:
+        """New episodes of its own time refute it: it is a live prototype again, and pays nothing.
+
+        Later ones say nothing against it: once the policy always takes a critical step, failures
+        have it too.
+        """
+        self.memory.thaw(i)
+        self.met[i], self.streak[i] = False, 0
 
     def _note_unseen(self, won: Sequence[Episode], lost: Sequence[Episode]) -> None:
         """Record how well new episodes are separated before they are learned from."""
@@ -205,21 +197,19 @@ class ConSpecLearner:
 
     def _freeze(self) -> None:
         """Give prototypes that met the criterion long enough exemplars of their own."""
-        exemplars = None
         for i in np.flatnonzero((self.streak >= self.options.freeze_after) & ~self.met):
             if self.options.freeze_distinct and self._found_already(int(i)):
                 continue
             self.met[i] = True
             if self.options.freeze:
-                exemplars = exemplars or Exemplars(tuple(self.successes), tuple(self.failures))
-                self.exemplars[int(i)] = exemplars
+                self.memory.freeze(int(i))
 
     def _found_already(self, i: int) -> bool:
         """Whether a prototype that has met the criterion matches the same steps as prototype i."""
         others = np.flatnonzero(self.met)
         if not len(others):
             return False
-        successes = tuple(self.unseen_successes) or tuple(self.successes)
+        successes, _ = self.memory.examples(None)
         shared = overlaps(self.model, [i, *others.tolist()], successes, self.options)
         return bool(shared[0, 1:].max() > SAME)
 
@@ -254,9 +244,10 @@ class ConSpecLearner:
         return self.met.copy()
 
     def _counts(self) -> dict[str, Any]:
+        successes, failures = self.memory.count
         return {
-            "successes": len(self.successes),
-            "failures": len(self.failures),
+            "successes": successes,
+            "failures": failures,
             "prototypes": self.active,
             "frozen": int(self.met.sum()),
             "unseen_separation": _by_prototype(self.unseen_separation),
@@ -264,18 +255,13 @@ class ConSpecLearner:
 
     def get_state(self) -> dict[str, Any]:
         """Everything needed to continue exactly, sharing nothing with the learner."""
-        groups = list(self._memories)
-        for e in self.exemplars.values():
-            groups += [e.successes, e.failures]
         return {
             "options": self.options.to_dict(),
             "shape": self._shape,
             "view": dict(self._view),
             "model": _to_numpy(self.model.state_dict()),
             "optimizer": copy.deepcopy(self.optimizer.state_dict()),
-            "episodes": pack([tuple(g) for g in groups]),
-            "seen": [memory.seen for memory in self._memories],
-            "frozen": list(self.exemplars),
+            "memory": self.memory.get_state(),
             "met": self.met.copy(),
             "streak": self.streak.copy(),
             "idle": self.idle.copy(),
@@ -295,23 +281,12 @@ class ConSpecLearner:
     def set_state(self, state: dict[str, Any]) -> None:
         self.model.load_state_dict({k: torch.from_numpy(v) for k, v in state["model"].items()})
         self.optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))
-        groups = unpack(state["episodes"])
-        for memory, held, seen in zip(self._memories, groups, state["seen"], strict=False):
-            memory.restore(held, seen)
-        own = groups[len(self._memories) :]
-        self.exemplars = {
-            i: Exemplars(s, f) for i, s, f in zip(state["frozen"], own[::2], own[1::2], strict=True)
-        }
+        self.memory.set_state(state["memory"])
         self.met, self.streak = state["met"].copy(), state["streak"].copy()
         self.idle = state["idle"].copy()
         self.active, self.iterations = state["active"], state["iterations"]
         self.unseen_separation = state["unseen_separation"].copy()
         self._rng.bit_generator.state = state["rng"]
-
-
-def _merge(earlier: dict[str, Any], later: dict[str, Any]) -> dict[str, Any]:
-    """The later step's metrics; of prototypes that it left out, the earlier one's."""
-    return earlier | later | {"separation": earlier.get("separation", {}) | later["separation"]}
 
 
 def _to_numpy(weights: dict[str, torch.Tensor]) -> dict[str, np.ndarray]:

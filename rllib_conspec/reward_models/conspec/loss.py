@@ -6,8 +6,6 @@ steps. Padding never enters a maximum, a softmax or a mean.
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
@@ -25,14 +23,6 @@ def best_match(s: Tensor, mask: Tensor, top_k: int = 1) -> Tensor:
     best = s.topk(min(top_k, s.shape[-1]), dim=-1).values
     real = torch.isfinite(best)
     return best.masked_fill(~real, 0.0).sum(dim=-1) / real.sum(dim=-1)
-
-
-def least_matching(best: Tensor, share: float) -> Tensor:
-    """The `share` of the episodes that match each prototype least: [H, K] → [H, ⌈share · K⌉]."""
-    count = math.ceil(share * best.shape[-1])
-    if count == best.shape[-1]:
-        return best  # in their order, which topk would change
-    return best.topk(count, dim=-1, largest=False).values
 
 
 def success_loss(best: Tensor) -> Tensor:
@@ -106,6 +96,13 @@ def carries_gradient(
     if softmax_scale is not None:
         kth = torch.minimum(kth, s.amax(dim=-1, keepdim=True) - NEGLIGIBLE / softmax_scale)
     return (s >= kth - ROUNDING) & mask
+
+
+def among_best(s: Tensor, mask: Tensor, count: int) -> Tensor:
+    """Which scores are among an episode's `count` highest: [H, K, T] → bool [H, K, T]."""
+    s = s.masked_fill(~mask, -torch.inf)
+    best = s.topk(min(count, s.shape[-1]), dim=-1).indices
+    return torch.zeros_like(s, dtype=torch.bool).scatter_(-1, best, True) & mask
 
 
 NEGLIGIBLE = 30.0  # e^-30 < 1e-13

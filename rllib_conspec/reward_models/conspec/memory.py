@@ -1,4 +1,4 @@
-"""Success and failure memories: whole episodes of raw observations, first in, first out.
+"""The paper's memories: S and F, whole episodes of raw observations, first in, first out.
 
 Episodes are immutable and shared by reference: an exemplar set of a frozen prototype costs a tuple
 of references, not a copy of frames. Each frame's digest is kept with its episode, so that equal
@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 from rllib_conspec.episodes import Episode
+from rllib_conspec.reward_models.conspec.contrast import Contrast
+from rllib_conspec.reward_models.conspec.options import ConSpecOptions
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,41 +40,87 @@ class EpisodeMemory:
     def __iter__(self):
         return iter(self._episodes)
 
-    def offer(self, episodes: Iterable[Episode]) -> list[Episode]:
-        """Take the episodes in; returns those that are not, or no longer, held."""
+    def extend(self, episodes: Iterable[Episode]) -> None:
         episodes = list(episodes)
         self.seen += len(episodes)
-        every = self._episodes + episodes
-        self._episodes = every[-self._capacity :]
-        return every[: -self._capacity]
-
-    def extend(self, episodes: Iterable[Episode]) -> None:
-        self.offer(episodes)
+        self._episodes = (self._episodes + episodes)[-self._capacity :]
 
     def restore(self, episodes: Iterable[Episode], seen: int) -> None:
-        """Hold exactly these, as after `seen` offers."""
+        """Hold exactly these, as after `seen` episodes."""
         self._episodes, self.seen = list(episodes), seen
 
 
-class Reservoir(EpisodeMemory):
-    """A bounded uniform sample of all episodes ever offered (algorithm R)."""
+class Newest:
+    """S and F with the newest episodes; a frozen prototype keeps what they held."""
 
-    def __init__(self, capacity: int, rng: np.random.Generator) -> None:
-        super().__init__(capacity)
-        self._rng = rng
+    def __init__(self, options: ConSpecOptions, rng: np.random.Generator) -> None:
+        self._options, self._rng = options, rng
+        self.successes = EpisodeMemory(options.memory_size)
+        self.failures = EpisodeMemory(options.memory_size)
+        self.exemplars: dict[int, Exemplars] = {}
 
-    def offer(self, episodes: Iterable[Episode]) -> list[Episode]:
-        left = []
-        for episode in episodes:
-            self.seen += 1
-            if len(self._episodes) < self._capacity:
-                self._episodes.append(episode)
-                continue
-            place = int(self._rng.integers(self.seen))
-            if place < self._capacity:
-                episode, self._episodes[place] = self._episodes[place], episode
-            left.append(episode)
-        return left
+    def add(self, won: Sequence[Episode], lost: Sequence[Episode]) -> None:
+        self.successes.extend(e.kept(outputs=False) for e in won)
+        self.failures.extend(e.kept(outputs=False) for e in lost)
+
+    @property
+    def frozen(self) -> Iterable[int]:
+        return self.exemplars.keys()
+
+    @property
+    def seen(self) -> tuple[int, int]:
+        return self.successes.seen, self.failures.seen
+
+    @property
+    def count(self) -> tuple[int, int]:
+        return len(self.successes), len(self.failures)
+
+    @property
+    def ready(self) -> bool:
+        return len(self.successes) >= self._options.successes_needed and len(self.failures) > 0
+
+    def draw(self, live: Sequence[int]) -> tuple[Contrast, list[Contrast]]:
+        """What the live prototypes are to tell apart, and what each frozen one is."""
+        return (
+            Contrast(tuple(live), self._some(self.successes), self._some(self.failures)),
+            [
+                Contrast((i,), self._some(e.successes), self._some(e.failures))
+                for i, e in self.exemplars.items()
+            ],
+        )
+
+    def _some(self, episodes: Iterable[Episode]) -> tuple[Episode, ...]:
+        return draw(tuple(episodes), self._options.memory_batch, self._rng)
+
+    def freeze(self, i: int) -> None:
+        """Prototypes that freeze at one time share their exemplars."""
+        now = tuple(self.successes), tuple(self.failures)
+        same = (e for e in self.exemplars.values() if (e.successes, e.failures) == now)
+        self.exemplars[i] = next(same, None) or Exemplars(*now)
+
+    def examples(self, i: int | None) -> tuple[tuple[Episode, ...], ...]:
+        """Prototype i's exemplars, or all that the memories hold."""
+        own = self.exemplars.get(i)
+        if own is None:
+            return tuple(self.successes), tuple(self.failures)
+        return own.successes, own.failures
+
+    def get_state(self) -> dict[str, Any]:
+        groups = [tuple(self.successes), tuple(self.failures)]
+        for e in self.exemplars.values():
+            groups += [e.successes, e.failures]
+        return {"episodes": pack(groups), "seen": self.seen, "frozen": list(self.exemplars)}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        groups = unpack(state["episodes"])
+        for memory, held, seen in zip(
+            (self.successes, self.failures), groups, state["seen"], strict=False
+        ):
+            memory.restore(held, seen)
+        own = groups[2:]
+        self.exemplars = {
+            i: Exemplars(s, f) for i, s, f in zip(state["frozen"], own[::2], own[1::2], strict=True)
+        }
 
 
 def draw(episodes: Sequence[Episode], count: int, rng: np.random.Generator) -> tuple[Episode, ...]:

@@ -61,11 +61,11 @@ class ConSpecModel(RewardModel):
         """(position, success) of the episodes that the memories take, in batch order.
 
         At most `max_new_successes` successes, so that S changes slowly, and as many failures as F
-        holds: more would push each other out at once. Where there are more failures than that, or
-        success is relative, they are drawn at random.
+        holds: more would push each other out at once. Where there are more, they are drawn at
+        random.
         """
         success = self._judge(summaries)
-        most, kept = self.options.max_new_successes, self.options.failures_kept
+        most, kept = self.options.max_new_successes, self.options.memory_size
         won, lost = np.flatnonzero(success), np.flatnonzero(~success)
         if len(won) > most:
             won = rng.choice(won, most, replace=False)

@@ -45,19 +45,22 @@ class ConSpecOptions(Options):
     )
 
     # --- memories -----------------------------------------------------------------------------
-    memory_size: int = option(16, "capacity of the success memory S, in episodes", min=1)
-    failure_memory_size: int | None = option(
-        None, "capacity of the failure memory F, in episodes (default: memory_size)", min=1
+    memory: str = option(
+        "newest",
+        "what successes are compared with. newest (the paper): S and F hold the newest successes "
+        "and failures. ages: every success with a failure of its own training batch, from a sample "
+        "of all batches so far; the newest batches are held back, and prototypes are judged on "
+        "them",
+        choices=("newest", "ages"),
     )
-    failure_memory: str = option(
-        "fifo",
-        "which failures F holds: the newest (fifo, the paper), or a uniform sample of all so far "
-        "(reservoir), against which a step stays critical after the policy has learned it",
-        choices=("fifo", "reservoir"),
+    memory_size: int = option(
+        16,
+        "capacity of the memories S and F, in episodes each (memory ages: of both together, twice "
+        "as many)",
+        min=1,
     )
-    memory_batch: int = option(16, "successes drawn per gradient step", min=1)
-    failure_batch: int | None = option(
-        None, "failures drawn per gradient step (default: memory_batch)", min=1
+    memory_batch: int = option(
+        16, "successes, and as many failures, that gradient steps draw", min=1
     )
     max_new_successes: int = option(
         2,
@@ -73,12 +76,11 @@ class ConSpecOptions(Options):
     top_k: int = option(
         1, "score an episode by the mean of its k best matches (1 is the maximum)", min=1
     )
-    failure_share: float = option(
+    failure_coeff: float = option(
         1.0,
-        "share of the failures, those that match a prototype least, that count against it (the "
-        "paper: all). A step that some failures contain too can then still be found",
+        "weight of the failures in the loss (the paper: 1). With more, a prototype that tells "
+        "nothing rests at a score of 0; with 1 it may drift to 1, where a cosine has no slope",
         above=0.0,
-        max=1.0,
     )
     diversity: str = option(
         "cosine",
@@ -108,7 +110,10 @@ class ConSpecOptions(Options):
         "tests of OrangeTree)",
     )
     steps_per_iteration: int = option(
-        1, "contrastive gradient steps per training iteration (the paper: 1)", min=1
+        1,
+        "contrastive gradient steps per training iteration, on one draw of episodes (the paper: "
+        "1). The second and later ones look at each prototype's best 3 frames of an episode only",
+        min=1,
     )
 
     # --- freezing and recruiting --------------------------------------------------------------
@@ -118,37 +123,6 @@ class ConSpecOptions(Options):
     freeze: bool = option(True, "ablation when false: no prototype keeps exemplars of its own")
     freeze_after: int = option(
         25, "consecutive gradient steps above the criterion before a prototype freezes", min=1
-    )
-    frozen_in_turn: bool = option(
-        True,
-        "with several steps per iteration, a frozen prototype takes part in one of them: it only "
-        "has to stay what it is. False: in all, where the encoder would move away under it",
-    )
-    criterion: str = option(
-        "memory",
-        "episodes that the criterion looks at: memory (those trained on, the paper) or unseen "
-        "(the newest, held out of the memories until newer ones arrive)",
-        choices=("memory", "unseen"),
-    )
-    unseen_successes: int = option(
-        4, "with criterion unseen: how many of the newest successes are held out", min=1
-    )
-    unseen_failures: int = option(
-        16, "with criterion unseen: how many of the newest failures are held out", min=1
-    )
-    unseen_threshold: float = option(
-        0.4,
-        "with criterion unseen: the separation to exceed. Lower than threshold because failures "
-        "that contain an early critical step bound its separation from above",
-        min=0.0,
-        max=1.0,
-    )
-    unseen_share: float = option(
-        1.0,
-        "with criterion unseen: share of the held-out successes that must match above threshold. "
-        "Less where a critical step looks different each time",
-        above=0.0,
-        max=1.0,
     )
     freeze_distinct: bool = option(
         False, "freeze a prototype only if no frozen one matches the same steps already"
@@ -185,15 +159,7 @@ class ConSpecOptions(Options):
         super().__post_init__()
         _check_together(self)
 
-    # Options whose default is another option's value, resolved.
-
-    @property
-    def failures_kept(self) -> int:
-        return self.failure_memory_size or self.memory_size
-
-    @property
-    def failures_drawn(self) -> int:
-        return self.failure_batch or self.memory_batch
+    # An option whose default is another option's value, resolved.
 
     @property
     def successes_needed(self) -> int:
@@ -206,11 +172,6 @@ def _check_together(o: ConSpecOptions) -> None:
         raise OptionError(
             "memory_batch",
             f"is {o.memory_batch}, more than memory_size ({o.memory_size}) can hold.",
-        )
-    if o.failures_drawn > o.failures_kept:
-        raise OptionError(
-            "failure_batch",
-            f"is {o.failures_drawn}, more than failure_memory_size ({o.failures_kept}) can hold.",
         )
     if o.successes_needed > o.memory_size:
         raise OptionError(
@@ -225,20 +186,24 @@ def _check_together(o: ConSpecOptions) -> None:
 
 PRESETS = {
     "paper": {},
-    # Each of them is measured in docs/keys.md.
+    # Each of them is measured in docs/keys.md or docs/orangetree.md.
     "few_successes": {
-        "encoder_dim": 64,
-        "projection_dim": 128,
+        "projection_dim": 100,
+        "encoder_dim": 128,
         "weight_decay": 0.001,
+        "memory": "ages",  # a success is compared with failures of its own time
+        "memory_size": 512,
+        "memory_batch": 32,
+        "max_new_successes": 16,
         "min_successes": 4,  # start before S is full
-        "failure_memory_size": 64,  # failures are plenty: more of them in every step
-        "failure_memory": "reservoir",  # some from before the policy took the early steps
-        "failure_batch": 32,
+        "threshold": 0.5,
+        "failure_coeff": 1.3,
+        "diversity_coeff": 0.1,  # of twice as many episodes
+        "freeze_after": 12,
         "steps_per_iteration": 4,
-        "criterion": "unseen",  # freeze what separates episodes that were not trained on
         "freeze_distinct": True,
         "diversity_moves": "live",
-        "restart_after": 60,
+        "diversity_window": 3,  # a prototype on a step and one on the next are one too many
         "pay_once": True,  # or a policy may live on taking a key, dropping it and taking it again
     },
 }

@@ -117,7 +117,6 @@ def problems(draw) -> Problem:
         form=draw(st.sampled_from(FORMS)),
         top_k=draw(st.sampled_from([1, 1, 2, 3, 20])),
         diversity=draw(st.sampled_from(["cosine", "entropy"])),
-        failure_share=draw(st.sampled_from([1.0, 1.0, 0.5])),
         diversity_window=draw(st.sampled_from([0, 0, 1, 3])),
         diversity_moves=draw(st.sampled_from(["all", "live"])),
         diversity_coeff=draw(st.sampled_from([0.0, 0.2, 0.4])),

@@ -14,7 +14,6 @@ Where the paper and the authors' code differ, `form` says whose formula it is:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -55,11 +54,6 @@ def episode_scores(
     return [
         [score(model, options, i, z[t]) for t in range(len(z))] for i in range(len(model.vectors))
     ]
-
-
-def least_matching(best: list[Tensor], share: float) -> list[Tensor]:
-    """That share of the episodes, rounded up, that match least."""
-    return sorted(best, key=Tensor.item)[: math.ceil(share * len(best))]
 
 
 def best_match(scores: list[Tensor], top_k: int) -> Tensor:
@@ -135,7 +129,6 @@ def loss(
     for i, (won, lost) in own.items():
         success_best[i] = [best_match(s[id(e)][i], options.top_k) for e in won]
         failure_best[i] = [best_match(s[id(e)][i], options.top_k) for e in lost]
-        failure_best[i] = least_matching(failure_best[i], options.failure_share)
         success = success + sum((1 - b).abs() for b in success_best[i]) / len(won)
         failure = failure + sum(b.abs() for b in failure_best[i]) / len(failure_best[i])
 

@@ -9,10 +9,12 @@ import pytest
 import torch
 from builders import Problem, problems
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rllib_conspec.reward_models.conspec import loss as L
 from rllib_conspec.reward_models.conspec.contrast import (
     Contrast,
+    View,
     best_matches,
     contrastive_loss,
     overlaps,
@@ -23,7 +25,8 @@ def evaluate(model, o, active, live, exemplars):
     """`contrastive_loss` in the terms of `literal.loss`."""
     alive = tuple(i for i in range(active) if i not in exemplars)
     frozen = [Contrast((i,), *own) for i, own in exemplars.items()]
-    return contrastive_loss(model, o, active, Contrast(alive, *live), frozen)
+    alive = Contrast(alive, *live)
+    return contrastive_loss(View(model, [alive, *frozen]), o, active, alive, frozen)
 
 
 def gradients(total, model):
@@ -235,3 +238,76 @@ def test_a_near_tie_keeps_its_gradient_in_single_precision():
         both = [gradients(part, model)["vectors"] for part in (parts.success, parts.failure)]
         lost_gradients += sum(float(g.abs().max()) == 0 for g in both)
     assert lost_gradients == 0
+
+
+@given(problems(), st.integers(1, 3))
+@settings(builders.examples, max_examples=50)
+def test_scored_again_only_the_candidates_count(problem: Problem, candidates):
+    """After a change of the weights: the formula, in episodes of the best frames before."""
+    o = problem.options
+    model = builders.model(o, problem.seed)
+    alive = tuple(i for i in range(problem.active) if i not in problem.exemplars)
+    live = Contrast(alive, *problem.live)
+    frozen = [Contrast((i,), *own) for i, own in problem.exemplars.items()]
+    view = View(model, [live, *frozen], candidates)
+    first = contrastive_loss(view, o, problem.active, live, frozen)
+    exact = contrastive_loss(View(model, [live, *frozen]), o, problem.active, live, frozen)
+    for term in ("success", "failure"):  # nothing is left out of these, nor of their gradients
+        torch.testing.assert_close(getattr(first, term), getattr(exact, term))
+    assert_same_gradients(
+        gradients(first.success + first.failure, model),
+        gradients(exact.success + exact.failure, model),
+        1e-9,
+    )
+    kept = candidates_of(model, o, problem.active, live, frozen, candidates)
+    with torch.no_grad():
+        model.vectors += 0.1 * torch.randn_like(model.vectors)
+    again = contrastive_loss(view, o, problem.active, live, frozen)
+    for c in (live, *frozen):
+        for i in c.prototypes:
+            for kind, found in (
+                (c.successes, again.success_best),
+                (c.failures, again.failure_best),
+            ):
+                for e, value in zip(kind, found[i].tolist(), strict=True):
+                    among = np.isin(e.digests[1:], list(kept))
+                    best = np.sort(literal_scores(model, i, e)[among])[::-1][: o.top_k]
+                    assert value == pytest.approx(best.mean(), abs=1e-9)
+    assert_descends(model, lambda: contrastive_loss(view, o, problem.active, live, frozen).total)
+
+
+def assert_descends(model, loss, step=1e-7):
+    """The gradient is that of the value: a small step along it changes the value by as much."""
+    total = loss()
+    found, value = gradients(total, model), total.item()
+    trained = dict(model.named_parameters())
+    square = sum(float(g.square().sum()) for g in found.values())
+    with torch.no_grad():
+        for name, g in found.items():
+            trained[name] -= step / max(1.0, square**0.5) * g
+    expected = step / max(1.0, square**0.5) * square
+    # Where two frames tie, the best may be another one after the step.
+    assert value - loss().item() == pytest.approx(expected, rel=0.05, abs=2e-9)
+
+
+def literal_scores(model, i, episode):
+    with torch.no_grad():
+        return model.scores(model.encode(torch.from_numpy(episode.frames)), torch.tensor([i]))[
+            0
+        ].numpy()
+
+
+def candidates_of(model, o, active, live, frozen, count):
+    """Digests of the frames that are among the best of an episode for a prototype that is scored
+    there: its own episodes, and where diversity is taken all are.
+    """
+    kept = set()
+    diverse = o.diversity_coeff > 0 and (active > 1 or o.diversity == "entropy")
+    for c in (live, *frozen):
+        taken = diverse and (c is live or o.form == "code")
+        for e in (*c.successes, *c.failures):
+            everyone = taken and any(e is won for won in c.successes)
+            for i in range(active) if everyone else c.prototypes:
+                best = np.argsort(-literal_scores(model, i, e), kind="stable")
+                kept |= set(e.digests[1:][best[: o.top_k - 1 + count]].tolist())
+    return kept

@@ -41,7 +41,9 @@ def learner() -> ConSpecLearner:
     won, lost = [[noise(rng, success) for _ in range(8)] for success in (True, False)]
     learner.add(won, lost)
     aim(learner, MARK)
-    learner.exemplars[PAYS] = Exemplars(tuple(learner.successes), tuple(learner.failures))
+    learner.memory.exemplars[PAYS] = Exemplars(
+        tuple(learner.memory.successes), tuple(learner.memory.failures)
+    )
     return learner
 
 
@@ -111,8 +113,8 @@ def test_the_description_has_a_line_and_a_row_for_every_prototype_that_pays(lear
 
 
 def test_a_prototype_without_exemplars_is_shown_in_the_memories(learner):
-    learner.exemplars.clear()
-    assert len(find(learner)[0].episodes) == len(learner.successes) == 8
+    learner.memory.exemplars.clear()
+    assert len(find(learner)[0].episodes) == len(learner.memory.successes) == 8
 
 
 def test_before_anything_is_found():

@@ -16,9 +16,9 @@ def add_frames(learner, won: int, lost: int) -> None:
     learner.add([one] * won, [one] * lost)
 
 
-@pytest.mark.parametrize("criterion", ["memory", "unseen"])
-def test_no_success_is_said_after_a_while(criterion):
-    learner = new_learner(criterion=criterion)
+@pytest.mark.parametrize("memory", ["newest", "ages"])
+def test_no_success_is_said_after_a_while(memory):
+    learner = new_learner(memory=memory)
     add_frames(learner, 0, EPISODES - 1)
     assert hints(learner) == []
     add_frames(learner, 0, 1)
@@ -29,9 +29,9 @@ def test_no_success_is_said_after_a_while(criterion):
     assert hints(learner) == []
 
 
-@pytest.mark.parametrize("criterion", ["memory", "unseen"])
-def test_no_failure_is_said_after_a_while(criterion):
-    learner = new_learner(criterion=criterion)
+@pytest.mark.parametrize("memory", ["newest", "ages"])
+def test_no_failure_is_said_after_a_while(memory):
+    learner = new_learner(memory=memory)
     add_frames(learner, EPISODES - 1, 0)
     assert hints(learner) == []
     add_frames(learner, 1, 0)

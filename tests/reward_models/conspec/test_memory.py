@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rllib_conspec.episodes import Episode
-from rllib_conspec.reward_models.conspec.memory import EpisodeMemory, Reservoir, draw, pack, unpack
+from rllib_conspec.reward_models.conspec.memory import EpisodeMemory, draw, pack, unpack
 
 SMALL = builders.options()
 
@@ -30,45 +30,6 @@ def test_memory_keeps_the_newest_in_order(capacity, batches):
         everything += batch
         assert list(memory) == everything[-capacity:]
         assert len(memory) == min(capacity, len(everything))
-
-
-@given(st.integers(1, 6), st.lists(st.integers(0, 5), max_size=6), st.booleans())
-@settings(builders.examples)
-def test_nothing_offered_is_lost_or_doubled(capacity, batches, reservoir):
-    """What a memory does not hold is given back: held-out episodes move on to be learned from."""
-    rng = np.random.default_rng(0)
-    memory = Reservoir(capacity, rng) if reservoir else EpisodeMemory(capacity)
-    offered, left = [], []
-    for size in batches:
-        batch = numbered(size)
-        offered += batch
-        left += memory.offer(batch)
-        assert len(memory) == min(capacity, len(offered))
-        assert {id(e) for e in [*memory, *left]} == {id(e) for e in offered}
-        assert len(memory) + len(left) == len(offered) == memory.seen
-
-
-def test_a_reservoir_is_a_uniform_sample_of_all_offered():
-    rng, counts = np.random.default_rng(0), np.zeros(20)
-    episodes = numbered(20)
-    for _ in range(2000):
-        memory = Reservoir(5, rng)
-        memory.extend(episodes)
-        counts[[episodes.index(e) for e in memory]] += 1
-    # 500 expected, standard deviation 19.
-    assert np.all(np.abs(counts - 500) < 95)
-
-
-def test_a_restored_reservoir_goes_on_alike():
-    first = Reservoir(4, np.random.default_rng(1))
-    first.extend(numbered(9))
-    second = Reservoir(4, np.random.default_rng())
-    second.restore(first, first.seen)
-    second._rng.bit_generator.state = first._rng.bit_generator.state
-    more = numbered(30)
-    first.extend(more)
-    second.extend(more)
-    assert list(first) == list(second) and first.seen == second.seen == 39
 
 
 @given(st.integers(1, 10), st.integers(1, 12), st.integers(0, 1000))

@@ -44,8 +44,8 @@ def choose(batch, seed=0, **values) -> list[tuple[int, bool]]:
 )
 @settings(builders.examples)
 def test_choice_keeps_within_both_limits(flags, most, kept, seed):
-    limits = {"max_new_successes": most, "memory_size": 8, "memory_batch": 1}
-    chosen = choose(summaries(flags), seed, **limits, failure_memory_size=kept)
+    limits = {"max_new_successes": most, "memory_size": kept, "memory_batch": 1}
+    chosen = choose(summaries(flags), seed, **limits)
     positions = [i for i, _ in chosen]
     assert positions == sorted(set(positions))
     assert all(flags[i] == success for i, success in chosen)
@@ -90,8 +90,8 @@ def test_labels_say_which_memory_an_episode_goes_to():
     labelled = [(False, e) for e in lost] + [(True, e) for e in won]
     metrics = model.update(labelled)
     assert (metrics["successes"], metrics["failures"]) == (2, 3)
-    assert builders.contents(model.learner.successes) == builders.contents(won)
-    assert builders.contents(model.learner.failures) == builders.contents(lost)
+    assert builders.contents(model.learner.memory.successes) == builders.contents(won)
+    assert builders.contents(model.learner.memory.failures) == builders.contents(lost)
 
 
 def test_what_the_learner_learned_the_worker_pays():

@@ -78,8 +78,6 @@ def test_whole_numbers_pass_for_numbers():
     [
         ("memory_batch", {"memory_batch": 17}, "memory_size (16)"),
         ("memory_batch", {"memory_size": 4}, "memory_size (4)"),
-        ("failure_batch", {"failure_batch": 17}, "(16)"),
-        ("failure_batch", {"failure_memory_size": 8, "failure_batch": 9}, "(8)"),
         ("min_successes", {"min_successes": 17}, "memory_size (16)"),
         ("recruit_start", {"recruit_start": 9}, "num_prototypes (8)"),
     ],
@@ -90,7 +88,7 @@ def test_impossible_combinations(option, values, says):
 
 def test_possible_combinations():
     ConSpecOptions.from_dict({"num_prototypes": 2, "recruit_start": 2})
-    ConSpecOptions.from_dict({"memory_size": 32, "failure_memory_size": 64, "failure_batch": 64})
+    ConSpecOptions.from_dict({"memory_size": 32, "memory_batch": 32, "min_successes": 32})
 
 
 def test_unknown_options_suggest_the_nearest():
@@ -117,9 +115,9 @@ def test_defaults_are_the_papers():
     assert (o.diversity, o.diversity_coeff, SOFTMAX_SCALE) == ("cosine", 0.2, 100.0)
     assert (o.intrinsic_coeff, o.threshold) == (0.2, 0.6)
     assert (o.freeze_after, o.lr, ADAM_EPS) == (25, 2e-3, 1e-5)
-    assert (o.window, o.intrinsic, o.pay_once, o.failure_share) == (3, "window", False, 1.0)
+    assert (o.window, o.intrinsic, o.pay_once) == (3, "window", False)
     assert (o.recruit_start, o.restart_after, o.steps_per_iteration) == (None, None, 1)
-    assert (o.failure_memory, o.criterion, o.diversity_moves) == ("fifo", "memory", "all")
+    assert (o.memory, o.diversity_moves, o.diversity_window) == ("newest", "all", 0)
 
 
 # --- presets ----------------------------------------------------------------------------------
@@ -136,32 +134,27 @@ def test_the_papers_preset_is_the_defaults():
     assert options_of("conspec", {}, "paper") == options_of("conspec", {}) == ConSpecOptions()
 
 
-def test_few_successes_starts_early_and_looks_at_unseen_episodes():
+def test_few_successes_starts_early_and_compares_within_an_age():
     o = options_of("conspec", {}, "few_successes")
-    assert (o.encoder_dim, o.projection_dim, o.weight_decay) == (64, 128, 0.001)
-    assert (o.memory_size, o.successes_needed) == (16, 4)
-    assert (o.failure_memory, o.failures_kept, o.failures_drawn) == ("reservoir", 64, 32)
-    assert (o.criterion, o.steps_per_iteration, o.restart_after) == ("unseen", 4, 60)
-    assert (o.freeze_distinct, o.diversity_moves) == (True, "live")
+    assert (o.encoder_dim, o.projection_dim, o.weight_decay) == (128, 100, 0.001)
+    assert (o.memory, o.memory_size, o.memory_batch, o.successes_needed) == ("ages", 512, 32, 4)
+    assert (o.steps_per_iteration, o.freeze_after, o.failure_coeff) == (4, 12, 1.3)
+    assert (o.freeze_distinct, o.diversity_moves, o.diversity_window) == (True, "live", 3)
     # What it does not name is the paper's.
-    assert (o.num_prototypes, o.threshold, o.form) == (8, 0.6, "mixed")
+    assert (o.num_prototypes, o.lr, o.form) == (8, 2e-3, "mixed")
 
 
 def test_single_options_are_laid_over_a_preset():
-    o = options_of("conspec", {"encoder_dim": 32, "threshold": 0.5}, "few_successes")
-    assert (o.encoder_dim, o.threshold, o.projection_dim) == (32, 0.5, 128)
+    o = options_of("conspec", {"encoder_dim": 32, "threshold": 0.7}, "few_successes")
+    assert (o.encoder_dim, o.threshold, o.projection_dim) == (32, 0.7, 100)
 
 
 # --- derived values ---------------------------------------------------------------------------
 
 
-def test_options_that_default_to_another():
-    o = builders.options(memory_size=10, memory_batch=5)
-    assert (o.failures_kept, o.failures_drawn, o.successes_needed) == (10, 5, 10)
-    o = builders.options(
-        memory_size=10, memory_batch=5, failure_memory_size=7, failure_batch=6, min_successes=2
-    )
-    assert (o.failures_kept, o.failures_drawn, o.successes_needed) == (7, 6, 2)
+def test_an_option_that_defaults_to_another():
+    assert builders.options(memory_size=10, memory_batch=5).successes_needed == 10
+    assert builders.options(memory_size=10, memory_batch=5, min_successes=2).successes_needed == 2
 
 
 def test_round_trip_and_immutability():

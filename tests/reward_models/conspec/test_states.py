@@ -10,8 +10,13 @@ from rllib_conspec.reward_models.conspec.learner import ConSpecLearner
 
 STATES = {
     "plain": {"memory_batch": 2},
-    "unseen": {"memory_batch": 2, "criterion": "unseen", "unseen_successes": 2},
-    "reservoir": {"memory_batch": 2, "failure_memory": "reservoir"},
+    "ages": {
+        "memory_batch": 6,
+        "memory": "ages",
+        "memory_size": 30,
+        "min_successes": 2,
+        "freeze_after": 1,
+    },
     "recruit": {"recruit_start": 1, "num_prototypes": 4},
     "restart": {"restart_after": 3, "freeze_distinct": True},
     "stop_gradient": {"stop_gradient": True, "weight_decay": 1e-3},
@@ -24,8 +29,7 @@ STATES = {
 def test_a_restored_learner_continues_bit_for_bit(name, pickled):
     learner, rng = new_learner(**STATES[name]), np.random.default_rng(0)
     iterate(learner, rng, 25)
-    if name != "unseen":
-        assert learner.exemplars  # the state has exemplars in it
+    assert learner.memory.frozen  # the state has exemplars in it
     state = pickle.loads(pickle.dumps(learner.get_state())) if pickled else learner.get_state()
     later = np.random.default_rng(7).bit_generator.state
 
@@ -45,10 +49,10 @@ def test_a_restored_learner_continues_bit_for_bit(name, pickled):
         assert (found[2].met == learner.met).all()
         assert (found[2].streak == learner.streak).all()
         assert found[2].iterations == learner.iterations
-        assert found[2].seen == learner.seen
-        for i, e in learner.exemplars.items():
-            assert checksum(found[2].exemplars[i].successes) == checksum(e.successes)
-            assert checksum(found[2].exemplars[i].failures) == checksum(e.failures)
+        assert found[2].memory.seen == learner.memory.seen
+        for i in (None, *learner.memory.frozen):
+            held, expected_held = (one.memory.examples(i) for one in (found[2], learner))
+            assert [*map(checksum, held)] == [*map(checksum, expected_held)]
 
 
 def test_a_restored_learner_still_shares_episodes():
@@ -57,13 +61,13 @@ def test_a_restored_learner_still_shares_episodes():
     state = learner.get_state()
 
     def different(one):
-        sets = [one.successes, one.failures]
-        sets += [s for e in one.exemplars.values() for s in (e.successes, e.failures)]
+        sets = [one.memory.successes, one.memory.failures]
+        sets += [s for e in one.memory.exemplars.values() for s in (e.successes, e.failures)]
         return len({id(e) for s in sets for e in s})
 
     restored = new_learner(num_prototypes=2)
     restored.set_state(state)
-    assert different(restored) == different(learner) == len(state["episodes"]["episodes"])
+    assert different(restored) == different(learner) == len(state["memory"]["episodes"]["episodes"])
 
 
 def test_a_state_is_enough_to_look_at_a_learner():
@@ -72,7 +76,7 @@ def test_a_state_is_enough_to_look_at_a_learner():
     found = ConSpecLearner.from_state(pickle.loads(pickle.dumps(learner.get_state())))
     assert found.options == learner.options
     assert same_weights(weights(found), weights(learner))
-    assert checksum(found.successes) == checksum(learner.successes)
+    assert checksum(found.memory.successes) == checksum(learner.memory.successes)
     assert found.step() == learner.step()
 
 
