@@ -4,7 +4,8 @@ Channels are swapped, and the values of each go through a random curve. What lie
 was: what had one colour has one colour.
 
 It costs a second pass of the policy, over a quarter of every minibatch: a mean over some is as good
-a gradient as the mean over all, and the RL update takes a third longer instead of twice as long.
+a gradient as the mean over all. On OrangeTree a gradient step takes 1.4 times as long as without,
+instead of 2.9 times.
 """
 
 from __future__ import annotations
