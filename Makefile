@@ -1,9 +1,13 @@
-# Needs python3.11 and make. Everything is installed into .venv; nothing outside this directory changes.
+# Needs Python 3.11, 3.12 or 3.13, and make. Everything is installed into .venv; nothing outside this directory changes.
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 
-PYTHON ?= python3.11
+# The machine's own python3 if it will do: that is the one for which packages are at hand. Otherwise the newest.
+# Each is run, because a command that is there may still have no Python behind it.
+SUITS := -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))'
+PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
+  if "$$python" $(SUITS) 2> /dev/null; then echo "$$python"; break; fi; done)
 FILE ?= tuned_examples/orangetree.yaml
 ARGS ?=
 
@@ -27,10 +31,11 @@ install: $(INSTALLED) ## make .venv and install everything into it
 # Byte code: pip would compile all 20 000 modules; importing what we use compiles a quarter of them, and
 # shows that the installation works. The empty variable lets Python keep the result in any environment.
 $(INSTALLED): requirements.txt pyproject.toml
-	@command -v $(PYTHON) > /dev/null || { echo "$(PYTHON) not found: install Python 3.11, or name it:" \
-	  "make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)" >&2; exit 1; }
-	@echo "[1/4] making $(VENV)"
-	@$(PYTHON) -m venv $(VENV)
+	@python="$(PYTHON)"; "$${python:-false}" $(SUITS) 2> /dev/null || { \
+	  echo "$${python:-python3}: not found, or not Python 3.11, 3.12 or 3.13. Install one of them, or name it:" \
+	  "make PYTHON=/path/to/python3.13 $(MAKECMDGOALS)" >&2; exit 1; }; \
+	echo "[1/4] making $(VENV) with $$python"; \
+	"$$python" -m venv $(VENV)
 	@$(VENV)/bin/python -m pip install -qq --upgrade pip==26.3
 	@echo "[2/4] installing requirements.txt (one to three minutes)"
 	@$(VENV)/bin/python -m pip install --no-compile --progress-bar off -r requirements.txt 2>&1 \
@@ -54,8 +59,9 @@ train: install ## OrangeTree with ML-Agents players; FILE=tuned_examples/keys2.y
 quickstart: install ## learn the 1-key task in a few minutes and show the critical steps found
 	@$(VENV)/bin/rllib train -f tuned_examples/keys1.yaml --experiment-name quickstart $(ARGS)
 
+# Three processes for two cores: the tests on a real Slurm mostly wait. ARGS=-n0 runs all in one.
 test: lint ## lint, then all tests; ARGS="tests/cli -x" narrows them
-	@$(VENV)/bin/python -m pytest $(ARGS)
+	@$(VENV)/bin/python -m pytest -n 3 $(ARGS)
 
 lint: install ## ruff: rules and formatting
 	@$(VENV)/bin/ruff check .

@@ -1,6 +1,9 @@
-"""Surroundings of every test: single-threaded libraries, one local Ray, stable hypothesis."""
+"""Surroundings of every test: single-threaded libraries, one local Ray, stable hypothesis, and
+which tests stay together when several processes run them.
+"""
 
 import os
+import signal
 
 # Before torch and ray are imported: they read these once. One thread per process, because the
 # tests run several Ray processes on few cores, and because sums then come out the same every time.
@@ -14,6 +17,11 @@ os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
 
 import hypothesis
 import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+# Scripts start what runs in their background with SIGINT ignored, and children inherit that: the
+# Ctrl-C that a test sends to a child would be lost.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Ray and torch make single examples slow at unforeseeable moments: no deadline. In CI the examples
 # are always the same, so that a red build means a change in the code and not a lucky draw.
@@ -24,6 +32,33 @@ hypothesis.settings.register_profile(
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 hypothesis.settings.load_profile("rllib_conspec")
+
+# What shares something expensive: one real Slurm, or one finished run of `rllib train`. The life of
+# a cluster takes as long as all else on Slurm: it has one of its own.
+TOGETHER = ("tests/slurm/test_cluster_life.py", "tests/slurm/", "tests/cli/")
+# What takes long begins first; the many short files then fill up whoever has less to do.
+LONG = (*TOGETHER, "tests/algorithm/", "tests/docs/")
+
+
+def pytest_collection_modifyitems(items):
+    def place(item):
+        found = (n for n, folder in enumerate(LONG) if item.nodeid.startswith(folder))
+        return next(found, len(LONG))
+
+    items.sort(key=place)
+
+
+def pytest_xdist_make_scheduler(config, log):
+    config.option.loadscopereorder = False  # the order above
+    return ByWhatTheyShare(config, log)
+
+
+class ByWhatTheyShare(LoadScopeScheduling):
+    """Tests of a file run in one process, in their order: many build on those before them."""
+
+    def _split_scope(self, nodeid):
+        file = nodeid.partition("::")[0]
+        return next((folder for folder in TOGETHER if file.startswith(folder)), file)
 
 
 @pytest.fixture(scope="session")

@@ -111,13 +111,16 @@ class Cluster:
 class Training:
     """`rllib train … --slurm` on the login host, and its output so far."""
 
+    # As in the background of a script, where shells have SIGINT ignored.
+    BEFORE = ("env", "--ignore-signal=INT")
+
     def __init__(self, cluster: Cluster, *flags: str):
         self.cluster = cluster
         self.results = cluster.slurm.base / "work" / f"results-{cluster.name}"
         self._log = cluster.slurm.base / "work" / f"training-{cluster.name}.log"
         with self._log.open("w") as output:
             self.process = cluster.slurm.login.start(
-                *(PYTHON, "-m", "rllib_conspec.cli.main", "train", "-f", KEYS1),
+                *(*self.BEFORE, PYTHON, "-m", "rllib_conspec.cli.main", "train", "-f", KEYS1),
                 *("--slurm", cluster.file, "--storage-path", self.results, *flags),
                 cwd=self._log.parent,
                 stdout=output,

@@ -1,4 +1,4 @@
-"""One real Slurm for all tests of this folder. Where it cannot be started they say why."""
+"""One real Slurm for the tests of this folder. Where it cannot be started they say why."""
 
 import functools
 import sys

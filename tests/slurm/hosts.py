@@ -28,6 +28,7 @@ for dir in $PRIVATE_DIRECTORIES; do
   chmod --reference="$dir" "$OWN$dir/upper"
   mount -t overlay overlay -o "lowerdir=$dir,upperdir=$OWN$dir/upper,workdir=$OWN$dir/work" "$dir"
 done
+if [ -n "$FREEZER" ]; then mount --bind "$FREEZER" /sys/fs/cgroup/freezer; fi
 mkdir -p /tmp/ray
 mount -t tmpfs tmpfs /tmp/ray
 ip link set lo up
@@ -56,7 +57,7 @@ def _die_with_parent() -> None:
 class Host:
     """One fake host; `run` and `start` execute commands on it."""
 
-    def __init__(self, name: str, address: str, base: Path):
+    def __init__(self, name: str, address: str, base: Path, freezer: Path | None):
         self.name = name
         self.address = address
         self.environment: dict[str, str] = {}
@@ -68,6 +69,7 @@ class Host:
                 "HOSTS": str(base / "hosts"),
                 "OWN": str(base / "own" / name),
                 "PRIVATE_DIRECTORIES": " ".join(PRIVATE),
+                "FREEZER": str(freezer or ""),
             },
             stdout=subprocess.PIPE,
             text=True,
@@ -117,11 +119,14 @@ class Host:
 
 
 class Network:
-    """A login host with a bridge, and hosts connected to it; no way out to any other network."""
+    """A login host with a bridge, and hosts connected to it; no way out to any other network.
+
+    Control groups of processes are made below `freezer`, a directory in that hierarchy.
+    """
 
     PREFIX = "10.77.0"
 
-    def __init__(self, base: Path, names: tuple[str, ...]):
+    def __init__(self, base: Path, names: tuple[str, ...], freezer: Path | None = None):
         self.base = base
         self.hosts: dict[str, Host] = {}
         addresses = {"login": f"{self.PREFIX}.1"}
@@ -129,12 +134,12 @@ class Network:
         lines = ["127.0.0.1 localhost", *(f"{ip} {name}" for name, ip in addresses.items())]
         (base / "hosts").write_text("\n".join(lines) + "\n")
         try:
-            self.login = self.hosts["login"] = Host("login", addresses["login"], base)
+            self.login = self.hosts["login"] = Host("login", addresses["login"], base, freezer)
             self.login.run("ip", "link", "add", "br0", "type", "bridge")
             self.login.run("ip", "addr", "add", f"{self.login.address}/24", "dev", "br0")
             self.login.run("ip", "link", "set", "br0", "up")
             for name in names:
-                self._connect(Host(name, addresses[name], base))
+                self._connect(Host(name, addresses[name], base, freezer))
         except BaseException:
             self.stop()
             raise

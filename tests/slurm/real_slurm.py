@@ -6,6 +6,7 @@ Everything it writes lies in one temporary directory, which stands for the share
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import subprocess
@@ -67,14 +68,22 @@ def missing() -> str | None:
         return None
     if not _which("apt-get"):
         return f"needs {', '.join(absent)}, and there is no apt-get"
+    with Path(tempfile.gettempdir(), "rllib_conspec-apt.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another process of these tests may be at it already
+        _install(_absent())
+    absent = _absent()
+    return f"apt-get could not install {', '.join(absent)}" if absent else None
+
+
+def _install(packages: list[str]) -> None:
+    if not packages:
+        return
     quiet = {"env": {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, "capture_output": True}
     # The configuration of a machine that has some of it already stays as it is.
     keep = ["-o", "DPkg::Options::=--force-confold"]
-    install = ["apt-get", "install", "-y", "--no-install-recommends", *keep, *absent]
+    install = ["apt-get", "install", "-y", "--no-install-recommends", *keep, *packages]
     for command in (["apt-get", "update"], install):
         subprocess.run(command, check=False, **quiet)
-    absent = _absent()
-    return f"apt-get could not install {', '.join(absent)}" if absent else None
 
 
 def _absent() -> list[str]:
@@ -94,7 +103,8 @@ class RealSlurm:
         self.base = Path(tempfile.mkdtemp(prefix="slurm-", dir="/var/tmp"))
         self.base.chmod(0o755)
         self.home = self.base / "home"
-        self._groups: list[Path] = []
+        # Slurm names its control groups by node and job: those of another one must not be found.
+        self._freezer = FREEZER / f"rllib-{self.base.name}" if FREEZER.is_dir() else None
 
     def __enter__(self) -> RealSlurm:
         try:
@@ -111,7 +121,9 @@ class RealSlurm:
         base = self.base
         for name in ("home", "munge", "dev", "slurm/state", "work"):
             (base / name).mkdir(parents=True)
-        self.network = hosts.Network(base, NODES)
+        if self._freezer:
+            self._freezer.mkdir()
+        self.network = hosts.Network(base, NODES, self._freezer)
         self.login = self.network.login
         self.nodes = {name: self.network.hosts[name] for name in NODES}
         environment = {
@@ -139,7 +151,7 @@ class RealSlurm:
 
     def _configure(self) -> None:
         base = self.base
-        proctrack = "proctrack/cgroup" if FREEZER.is_dir() else "proctrack/linuxproc"
+        proctrack = "proctrack/cgroup" if self._freezer else "proctrack/linuxproc"
         addresses = {name: host.address for name, host in self.network.hosts.items()}
         texts = {"slurm.conf": SLURM_CONF, "gres.conf": GRES_CONF, "cgroup.conf": CGROUP_CONF}
         for name, text in texts.items():
@@ -190,9 +202,10 @@ class RealSlurm:
     def stop(self) -> None:
         if hasattr(self, "network"):
             self.network.stop()
-        for directory in sorted(FREEZER.glob("slurm*/**/"), reverse=True):
-            with contextlib.suppress(OSError):
-                directory.rmdir()
+        if self._freezer:
+            for directory in sorted(self._freezer.glob("**/"), reverse=True):
+                with contextlib.suppress(OSError):
+                    directory.rmdir()
         shutil.rmtree(self.base, ignore_errors=True)
 
 

@@ -190,7 +190,7 @@ def test_training_makes_the_autoscaler_start_a_worker(cluster, training):
 
 
 def test_a_lost_worker_is_replaced_while_the_run_goes_on(cluster, training):
-    usual = training.wait_for_iterations(10) / 10
+    usual = training.wait_for_iterations(3) / 3
     (worker,) = cluster.workers()
     cluster.slurm.login.run("scancel", worker.id)
     start, before = time.monotonic(), len(training.iterations())
