@@ -44,8 +44,12 @@ def load_learner(checkpoint: Path) -> ConSpecLearner:
     return ConSpecLearner.from_state(states["conspec"])
 
 
-def play(algorithm: Algorithm, count: int, **changes: Any) -> list[Episode]:
-    """New episodes of the trained policy, with these changes of its configuration."""
+def play(
+    algorithm: Algorithm, count: int, *, random_actions: float = 0.0, **changes: Any
+) -> list[Episode]:
+    """New episodes of the trained policy, a share of its actions random, with these changes of its
+    configuration.
+    """
     config = algorithm.config.copy(copy_frozen=False)
     here = {"episodes_per_batch": count, "num_env_runners": 0, "sample_ahead": False}
     for name, value in (here | changes).items():
@@ -53,12 +57,25 @@ def play(algorithm: Algorithm, count: int, **changes: Any) -> list[Episode]:
     config.validate()
     runner = EpisodeRunner(config=config, worker_index=0)
     runner.module.set_state(algorithm.env_runner.module.get_state())
+    if random_actions:
+        runner.module.act = _mixed(runner.module.act, random_actions)
     # Where no training stood: other apples and rooms than any training episode had.
     runner.position = 10**9
     runner.sample()
     episodes = [e for _, e in episodes_at((None, p) for p in runner.take_report().episodes)]
     runner.stop()
     return episodes
+
+
+def _mixed(act: Any, share: float) -> Any:
+    """`act` of a policy of discrete actions, of which this share is drawn at random."""
+
+    def mixed(*args: Any) -> Any:
+        logits, *rest = act(*args)
+        likely = (1 - share) * logits.softmax(-1) + share / logits.shape[-1]
+        return likely.log(), *rest
+
+    return mixed
 
 
 def random_episodes(settings: dict) -> tuple[list[Episode], list[Episode]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -44,11 +45,19 @@ class RewardModelLearner(TorchLearner):
             module.observation_space, module.action_space, self._device
         )
 
+    @property
+    def _picture(self) -> int:
+        """Numbers in an observation, where rollout workers leave their cores to the learner."""
+        config = self.config
+        waiting = config.episodes_per_batch is not None and not config.sample_ahead
+        shape = self.module[DEFAULT_MODULE_ID].observation_space.shape
+        return math.prod(shape) if waiting and config.num_env_runners else 0
+
     def update_reward_model(
         self, chosen: Sequence[tuple[Any, Pointer]]
     ) -> tuple[dict[str, Any], list[str], Any]:
         """Learn from episodes (fetched here). Returns metrics, hints and the newest snapshot."""
-        with cores_for(self.reward_model.num_parameters):
+        with cores_for(self.reward_model.num_parameters, self._picture):
             metrics = self.reward_model.update(episodes_at(chosen))
             return metrics, self.reward_model.hints(), self.reward_model.snapshot()
 
@@ -82,7 +91,8 @@ class EpisodePPOLearner(RewardModelLearner, PPOTorchLearner):
     @override(PPOTorchLearner)
     def update(self, *args: Any, return_state: bool = False, **kwargs: Any) -> Any:
         """PPO's; with `return_state` the policy's weights are part of the answer."""
-        results = super().update(*args, **kwargs)
+        with cores_for(observation=self._picture):
+            results = super().update(*args, **kwargs)
         if return_state:
             results[WEIGHTS] = self.weights()
         return results

@@ -1,8 +1,8 @@
-"""Threads for the step of a reward model.
+"""Threads for what a learner computes.
 
 Ray gives a process one thread per CPU that it reserved, which is right for the many small products
-of an RL update. A large reward model has few and large products, at a time when rollout workers
-wait: there it may use every core it is allowed to.
+of an RL update. A large reward model has few and large products, and so has every network that
+looks at pictures; where rollout workers wait meanwhile, both may use every core that there is.
 """
 
 from __future__ import annotations
@@ -15,13 +15,17 @@ import torch
 
 # Below this many parameters the products are too small to share: threads would wait for each other.
 LARGE = 2_000_000
+# Numbers in an observation (60×60×3) from which its network's products are large.
+PICTURE = 10_800
 
 
 @contextmanager
-def cores_for(parameters: int) -> Iterator[None]:
-    """For a large model, let torch use every core that this process may run on."""
+def cores_for(parameters: int = 0, observation: int = 0) -> Iterator[None]:
+    """For a large model, or observations of so many numbers, let torch use every core that this
+    process may run on.
+    """
     before = torch.get_num_threads()
-    if parameters >= LARGE:
+    if parameters >= LARGE or observation >= PICTURE:
         torch.set_num_threads(max(before, len(os.sched_getaffinity(0))))
     try:
         yield

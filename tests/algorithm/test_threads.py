@@ -3,7 +3,7 @@ import os
 import pytest
 import torch
 
-from rllib_conspec.algorithm.threads import LARGE, cores_for
+from rllib_conspec.algorithm.threads import LARGE, PICTURE, cores_for
 
 
 @pytest.fixture
@@ -20,8 +20,14 @@ def test_a_large_model_gets_all_cores_for_the_while(one_thread):
     assert torch.get_num_threads() == 1
 
 
+def test_so_do_pictures(one_thread):
+    with cores_for(observation=PICTURE):
+        assert torch.get_num_threads() == len(os.sched_getaffinity(0))
+    assert torch.get_num_threads() == 1
+
+
 def test_a_small_model_keeps_its_thread(one_thread):
-    with cores_for(LARGE - 1):
+    with cores_for(LARGE - 1, PICTURE - 1):
         assert torch.get_num_threads() == 1
 
 

@@ -5,9 +5,9 @@ hold an episode's best match or a visible softmax weight; only these go through 
 with a graph. The loss is computed from all scores, so its value is exact; what the gradient leaves
 out is bounded in `loss.carries_gradient`.
 
-Where several gradient steps follow on the same episodes, only the first looks at all frames. The
-others look at those that were among the best few of an episode for any prototype: a step moves the
-scores by little, so that the best frame of the next step is almost surely among them.
+Where several gradient steps follow on the same episodes, all frames are looked at once, and the
+steps use those that are among the best few of an episode for any prototype: a step moves the scores
+by little, so that the best frame of the next one is almost surely among them.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ class View:
     def __init__(
         self, model: Prototypes, contrasts: Sequence[Contrast], candidates: int | None = None
     ) -> None:
-        """`candidates`: all frames are scored the first time; then some prototype's best so many of
-        every episode are all that counts, in the diversity term at once. None: always all.
+        """`candidates`: all frames are scored once; then those among the best so many of an episode
+        for some prototype are all that counts. None: all frames, every time.
         """
         self.model = model
         self.device = model.vectors.device
@@ -162,40 +162,46 @@ class View:
 
     def scores_without_graph(self, needed: list[tuple[tuple[int, ...], Episodes]]) -> Tensor:
         """s [H, N] for the (prototypes, episodes) asked for, 0 elsewhere."""
-        need = np.zeros((len(self.model.vectors), len(self.frames)), dtype=bool)
-        for prototypes, episodes in needed:
-            positions = np.unique(np.concatenate([self.distinct.index[id(e)] for e in episodes]))
-            need[np.ix_(prototypes, positions)] = True
-        need = torch.from_numpy(need).to(self.device)
         with torch.no_grad():
-            if self._kept is None:
-                return self.model.needed_scores(self.model.encode(self.frames), need)
-            some = self._kept
-            found = self.model.needed_scores(self.model.encode(self.frames[some]), need[:, some])
-        return found.new_full(need.shape, -torch.inf).index_copy(1, some, found)
+            return self.model.needed_scores(self.model.encode(self.frames), self._need(needed))
 
     def scores(self, best_of, softmax_of, top_k: int) -> Tensor:
-        """s [H, N] with a graph behind those scores that carry the loss's gradient; −∞ for all
-        frames but the candidates.
-        """
-        s = self.scores_without_graph(best_of + softmax_of)
-        if self._candidates is not None and self._kept is None:
-            count = top_k - 1 + self._candidates
-            best = self._marked(s, best_of + softmax_of, lambda *at: L.among_best(*at, count))
-            self._kept = best.any(dim=0).nonzero().squeeze(1)
-            # A softmax over all frames whose gradient reaches only some of them would push these
-            # up for nothing.
-            s = torch.full_like(s, -torch.inf).index_copy(1, self._kept, s[:, self._kept])
+        """s [H, N] with a graph behind those scores that carry the loss's gradient."""
+        needed = best_of + softmax_of
+        if self._candidates is not None:
+            return self._scores_of_candidates(needed, top_k)
+        s = self.scores_without_graph(needed)
         scale = L.SOFTMAX_SCALE
         carry = self._marked(s, best_of, lambda *at: L.carries_gradient(*at, top_k=top_k))
         carry |= self._marked(
             s, softmax_of, lambda *at: L.carries_gradient(*at, top_k=top_k, softmax_scale=scale)
         )
-        carry &= s.isfinite()
         frames = carry.any(dim=0).nonzero().squeeze(1)
         z = self.model.encode(self.frames[frames])
         with_graph = self.model.needed_scores(z, carry[:, frames])
         return s.index_copy(1, frames, torch.where(carry[:, frames], with_graph, s[:, frames]))
+
+    def _scores_of_candidates(self, needed, top_k: int) -> Tensor:
+        """With a graph behind all of them; −∞ for other frames. A softmax over all frames whose
+        gradient reaches only some of them would push these up for nothing.
+        """
+        if self._kept is None:
+            count = top_k - 1 + self._candidates
+            s = self.scores_without_graph(needed)
+            best = self._marked(s, needed, lambda *at: L.among_best(*at, count))
+            self._kept = best.any(dim=0).nonzero().squeeze(1)
+        need = self._need(needed)
+        z = self.model.encode(self.frames[self._kept])
+        found = self.model.needed_scores(z, need[:, self._kept])
+        return found.new_full(need.shape, -torch.inf).index_copy(1, self._kept, found)
+
+    def _need(self, needed: list[tuple[tuple[int, ...], Episodes]]) -> Tensor:
+        """Bool [H, N]: the frames of these (prototypes, episodes)."""
+        need = np.zeros((len(self.model.vectors), len(self.frames)), dtype=bool)
+        for prototypes, episodes in needed:
+            positions = np.unique(np.concatenate([self.distinct.index[id(e)] for e in episodes]))
+            need[np.ix_(prototypes, positions)] = True
+        return torch.from_numpy(need).to(self.device)
 
     def _marked(self, s: Tensor, asked, mark) -> Tensor:
         """Where `mark` of (prototypes, episodes) says so: bool [H, N]."""

@@ -26,10 +26,8 @@ from rllib_conspec.reward_models.conspec.prototypes import Prototypes
 from rllib_conspec.reward_models.conspec.scorer import Snapshot
 
 MEMORIES = {"newest": Newest, "ages": Ages}
-# Frames of an episode that a prototype may match best in the second and later steps on one draw.
-CANDIDATES = 3
-# A separation up to this is none: the prototype sits on frames that every episode has.
-NOTHING = 0.1
+# Best frames of an episode, for each prototype, that all steps on one draw look at.
+CANDIDATES = 1
 # Mean cosine of match times from which two prototypes are said to match the same steps.
 SAME = 0.5
 # Batches after its freezing that are of a prototype's own time: the policy is nearly the same.
@@ -55,7 +53,6 @@ class ConSpecLearner:
         self.memory = MEMORIES[options.memory](options, self._rng)
         self.met = np.zeros(options.num_prototypes, dtype=bool)  # reached the criterion for good
         self.streak = np.zeros(options.num_prototypes, dtype=np.int64)
-        self.idle = np.zeros(options.num_prototypes, dtype=np.int64)  # steps without separation
         self.active = options.recruit_start or options.num_prototypes
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(self._rng.integers(2**31)))
@@ -98,7 +95,6 @@ class ConSpecLearner:
             if self.options.memory == "ages":
                 self._judge()
                 self._freeze()
-            self._restart()
             self.iterations += 1
         return metrics | self._counts()
 
@@ -134,7 +130,6 @@ class ConSpecLearner:
         for i, won in parts.success_best.items():
             lost = parts.failure_best[i]
             gap[i] = float(L.separation(won[None], lost[None]))
-            self.idle[i] = 0 if gap[i] > NOTHING else self.idle[i] + 1
             if o.memory == "newest":
                 reached = bool(L.meets_criterion(won[None], lost[None], o.threshold))
                 self.streak[i] = self.streak[i] + 1 if reached else 0
@@ -213,19 +208,6 @@ class ConSpecLearner:
         shared = overlaps(self.model, [i, *others.tolist()], successes, self.options)
         return bool(shared[0, 1:].max() > SAME)
 
-    def _restart(self) -> None:
-        """Start live prototypes anew that have separated nothing for `restart_after` steps."""
-        if self.options.restart_after is None:
-            return
-        stuck = (self.idle >= self.options.restart_after) & ~self.met
-        for i in np.flatnonzero(stuck[: self.active]):
-            generator = torch.Generator().manual_seed(int(self._rng.integers(2**31)))
-            for parameter in self.model.redraw(int(i), generator):
-                for moment in ("exp_avg", "exp_avg_sq"):
-                    if moment in self.optimizer.state.get(parameter, {}):
-                        self.optimizer.state[parameter][moment][i] = 0.0
-            self.idle[i] = self.streak[i] = 0
-
     def _recruit(self) -> None:
         if self.met[: self.active].all() and self.active < self.options.num_prototypes:
             self.active += 1
@@ -264,7 +246,6 @@ class ConSpecLearner:
             "memory": self.memory.get_state(),
             "met": self.met.copy(),
             "streak": self.streak.copy(),
-            "idle": self.idle.copy(),
             "active": self.active,
             "iterations": self.iterations,
             "unseen_separation": self.unseen_separation.copy(),
@@ -283,7 +264,6 @@ class ConSpecLearner:
         self.optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))
         self.memory.set_state(state["memory"])
         self.met, self.streak = state["met"].copy(), state["streak"].copy()
-        self.idle = state["idle"].copy()
         self.active, self.iterations = state["active"], state["iterations"]
         self.unseen_separation = state["unseen_separation"].copy()
         self._rng.bit_generator.state = state["rng"]

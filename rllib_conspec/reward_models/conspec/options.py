@@ -112,7 +112,7 @@ class ConSpecOptions(Options):
     steps_per_iteration: int = option(
         1,
         "contrastive gradient steps per training iteration, on one draw of episodes (the paper: "
-        "1). The second and later ones look at each prototype's best 3 frames of an episode only",
+        "1). Several look only at frames that some prototype matched best before the first",
         min=1,
     )
 
@@ -126,12 +126,6 @@ class ConSpecOptions(Options):
     )
     freeze_distinct: bool = option(
         False, "freeze a prototype only if no frozen one matches the same steps already"
-    )
-    restart_after: int | None = option(
-        None,
-        "gradient steps after which a live prototype that separates nothing starts anew from "
-        "random values (the paper: never)",
-        min=1,
     )
     recruit_start: int | None = option(
         None,

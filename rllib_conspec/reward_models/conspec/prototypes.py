@@ -71,20 +71,6 @@ class Prototypes(nn.Module):
         out = torch.relu(z @ layer1) @ layer2
         return F.normalize(torch.relu(out) if self.relu_after_both else out, dim=-1)
 
-    @torch.no_grad()
-    def redraw(self, i: int, generator: torch.Generator) -> list[nn.Parameter]:
-        """Give prototype i new random values; returns the parameters of which row i changed."""
-        own = [self.vectors] if self.shared else [self.vectors, self.layer1, self.layer2]
-        for parameter in own:
-            row = torch.empty(parameter.shape[1:])
-            if parameter is self.vectors:
-                row.normal_(generator=generator)
-            else:
-                bound = 1 / math.sqrt(row.shape[0])
-                row.uniform_(-bound, bound, generator=generator)
-            parameter[i] = row.to(parameter)
-        return own
-
     def weights_of(self, which: np.ndarray) -> dict[str, Tensor]:
         """State of a model that has only the prototypes `which`."""
         own = {"vectors"} if self.shared else {"vectors", "layer1", "layer2"}

@@ -116,7 +116,7 @@ def test_defaults_are_the_papers():
     assert (o.intrinsic_coeff, o.threshold) == (0.2, 0.6)
     assert (o.freeze_after, o.lr, ADAM_EPS) == (25, 2e-3, 1e-5)
     assert (o.window, o.intrinsic, o.pay_once) == (3, "window", False)
-    assert (o.recruit_start, o.restart_after, o.steps_per_iteration) == (None, None, 1)
+    assert (o.recruit_start, o.steps_per_iteration) == (None, 1)
     assert (o.memory, o.diversity_moves, o.diversity_window) == ("newest", "all", 0)
 
 

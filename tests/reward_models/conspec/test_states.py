@@ -18,7 +18,7 @@ STATES = {
         "freeze_after": 1,
     },
     "recruit": {"recruit_start": 1, "num_prototypes": 4},
-    "restart": {"restart_after": 3, "freeze_distinct": True},
+    "distinct": {"freeze_distinct": True},
     "stop_gradient": {"stop_gradient": True, "weight_decay": 1e-3},
     "paper": {"form": "paper"},
 }
