@@ -122,7 +122,7 @@ def draw() -> None:
     axis.set(xscale="log", yscale="log", xlabel="steps between choice and reward")
     axis.set_ylabel(f"environment steps to a success rate of {AIM}")
     axis.set_xticks(GAPS, [str(gap) for gap in GAPS])
-    axis.minorticks_off()
+    axis.tick_params(axis="x", which="minor", bottom=False, labelbottom=False)
     axis.legend(title="median; hollow: not reached")
     figure.tight_layout()
     figure.savefig(PICTURE, dpi=90)
