@@ -26,7 +26,6 @@ import numpy as np
 
 from rllib_conspec.episodes import Episode
 from rllib_conspec.reward_models.base import Setting
-from rllib_conspec.reward_models.conspec.memory import Exemplars
 from rllib_conspec.reward_models.conspec.model import ConSpecModel
 from rllib_conspec.tasks.orangetree import script
 from rllib_conspec.tasks.orangetree.vector import (
@@ -97,16 +96,16 @@ class Player:
 
 def orangetree() -> float:
     values = experiment("orangetree_inprocess")["conspec"]
-    small = {"memory_batch": 2, "failure_batch": 2, "steps_per_iteration": 1}
+    small = {"memory_batch": 2, "steps_per_iteration": 1}
     options = ConSpecModel.Options(**(ConSpecModel.presets["few_successes"] | values | small))
     model = ConSpecModel(options, Setting(OBSERVATION_SPACE, ACTION_SPACE, seed=0))
     player, learner = Player(16), model.learner
-    while len(learner.successes) < options.memory_size:
+    while sum(learner.memory.count) < 2 * options.memory_size:
         model.update(player.play())
     for i in range(options.num_prototypes):
         model.update(player.play())
         learner.met[i] = True
-        learner.exemplars[i] = Exemplars(tuple(learner.successes), tuple(learner.failures))
+        learner.memory.freeze(i)
 
     def iterate() -> int:
         frozen = model.update(player.play())["frozen"]

@@ -57,16 +57,21 @@ def scripted_successes(keys: int, count: int) -> list[Episode]:
 
 
 def fill_memories(algorithm, keys: int, *, frozen: bool) -> None:
-    """Fill S and F, and freeze every prototype on episodes of its own if asked to."""
-    model = algorithm.learner_group._learner.reward_model.models["conspec"].learner
-    count = model.options.memory_size
-    won = scripted_successes(keys, 2 * count)
-    for i in range(model.options.num_prototypes if frozen else 1):
-        lost = random_episodes(keys, 2 * count, seed=i)
-        model.add(won, lost)
-        if frozen:
-            model.met[i] = True
-            model.memory.freeze(i)
+    """Fill the memories, and freeze every prototype on episodes of its own if asked to."""
+    lost = iter([e for i in range(8) for e in random_episodes(keys, 64, seed=i)])
+    won = scripted_successes(keys, 64)
+    batches = [(won[k : k + 8], [next(lost) for _ in range(8)]) for k in range(0, len(won), 8)]
+    fill(algorithm, batches, frozen=frozen)
+
+
+def fill(algorithm, batches: list[tuple[list[Episode], list[Episode]]], *, frozen: bool) -> None:
+    """Give ConSpec these batches of successes and failures to remember."""
+    learner = algorithm.learner_group._learner.reward_model.models["conspec"].learner
+    for i, (won, lost) in enumerate(batches):
+        learner.add(won, lost)
+        if frozen and i < learner.options.num_prototypes:
+            learner.met[i] = True
+            learner.memory.freeze(i)
     # At the very first steps all scores are alike, and every frame carries gradient.
-    for _ in range(8 // model.options.steps_per_iteration):
-        model.step()
+    for _ in range(8 // learner.options.steps_per_iteration):
+        learner.step()

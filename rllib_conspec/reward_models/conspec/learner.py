@@ -192,21 +192,19 @@ class ConSpecLearner:
 
     def _freeze(self) -> None:
         """Give prototypes that met the criterion long enough exemplars of their own."""
-        for i in np.flatnonzero((self.streak >= self.options.freeze_after) & ~self.met):
-            if self.options.freeze_distinct and self._found_already(int(i)):
-                continue
+        due = np.flatnonzero((self.streak >= self.options.freeze_after) & ~self.met)
+        shared = self._shared_steps() if self.options.freeze_distinct and len(due) else None
+        for i in due:
+            if shared is not None and (shared[i][self.met[: self.active]] > SAME).any():
+                continue  # found already
             self.met[i] = True
             if self.options.freeze:
                 self.memory.freeze(int(i))
 
-    def _found_already(self, i: int) -> bool:
-        """Whether a prototype that has met the criterion matches the same steps as prototype i."""
-        others = np.flatnonzero(self.met)
-        if not len(others):
-            return False
+    def _shared_steps(self) -> np.ndarray:
+        """How far any two prototypes match the same steps of successes: [active, active]."""
         successes, _ = self.memory.examples(None)
-        shared = overlaps(self.model, [i, *others.tolist()], successes, self.options)
-        return bool(shared[0, 1:].max() > SAME)
+        return overlaps(self.model, range(self.active), successes, self.options).cpu().numpy()
 
     def _recruit(self) -> None:
         if self.met[: self.active].all() and self.active < self.options.num_prototypes:
