@@ -91,15 +91,12 @@ def training(algorithm) -> Callable[[], int]:
 
 
 def sampling(algorithm) -> Callable[[], int]:
-    """A turn of four batches that nobody learns from."""
+    """A turn of one batch, which nobody learns from."""
 
     def play() -> int:
-        lengths = []
-        for _ in range(4):
-            algorithm._sample()
-            for _, _, report in algorithm._stock.take():
-                lengths += [summary.length for summary in report.summaries]
-        return sum(lengths)
+        algorithm._sample()
+        reports = [report for _, _, report in algorithm._stock.take()]
+        return sum(summary.length for report in reports for summary in report.summaries)
 
     return play
 

@@ -142,7 +142,7 @@ def test_same_seed_same_curve_and_restored_in_a_round_it_continues_to_the_digit(
         assert differences(expected, got) == {}
     returns = {r["env_runners/episode_return_mean"] for r in uninterrupted}
     assert len(returns) > 1, "the test needs a batch that is learned from"
-    for restored in (algo, built(lottery(chance=0.04))):
+    for restored in (algo, again):
         restored.restore_from_path(path)
         for expected, got in zip(uninterrupted, curve(restored, 10), strict=True):
             assert differences(expected, got) == {}
