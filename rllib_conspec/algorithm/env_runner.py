@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import ray
@@ -27,6 +27,7 @@ from rllib_conspec import environments
 from rllib_conspec.algorithm.report import Pointer, Report, Share, joined
 from rllib_conspec.algorithm.rollout import DROPPED, Player, can_play
 from rllib_conspec.algorithm.seeding import derived_seed
+from rllib_conspec.algorithm.stock import Part
 from rllib_conspec.episodes import Episode
 from rllib_conspec.success import success_function
 
@@ -34,13 +35,11 @@ COMPONENT_SNAPSHOT = "reward_snapshot"
 ENDLESS = 100_000  # steps of an episode after which nobody expects its end
 
 
-@dataclass(frozen=True)
-class News:
-    """What a worker has to know before it plays: sent with every request, read when it is new."""
+class News(NamedTuple):
+    """Something that a worker plays by: said with every request, read when its number is new."""
 
     number: int
-    weights: dict[str, Any]  # state of the policy
-    snapshot: Any  # of the reward models; None where there is none
+    thing: Any  # or a reference to it
 
 
 class EpisodeRunner(SingleAgentEnvRunner):
@@ -55,7 +54,7 @@ class EpisodeRunner(SingleAgentEnvRunner):
         super().__init__(config=config, **kwargs)
         self.failure: BaseException | None = None
         self.position = 0  # where training stands, for seeds
-        self._news = 0
+        self._heard: dict[str, int] = {}  # numbers of the news
         self._report = Report()
         self._pieces: dict[str, list[SingleAgentEpisode]] = {}  # of episodes that go on
         self._paid: list[SingleAgentEpisode] = []  # pieces of finished ones, not yet given out
@@ -162,16 +161,19 @@ class EpisodeRunner(SingleAgentEnvRunner):
         return played
 
     def sample_shares(
-        self, position: int, news: News | ray.ObjectRef
-    ) -> tuple[list[Any], dict[str, Any], Report]:
-        """A batch of whole episodes, in one request: what is new comes in, and out go the shares of
-        the learners (or references to them), RLlib's metrics and the report.
+        self, position: int, news: Mapping[str, News], batches: int = 1
+    ) -> list[Part]:
+        """This worker's part of batches of whole episodes, in one request: what is new comes in,
+        and out go, for every batch, the shares of the learners (or references to them), RLlib's
+        metrics and the report.
 
         `position` says how many environment steps training stands at.
         """
         self.position = position
-        self.hear(ray.get(news) if isinstance(news, ray.ObjectRef) else news)
-        played = self._play()
+        self.hear(news)
+        return [self._part(played) for played in self._play_batches(batches)]
+
+    def _part(self, played: _Played) -> Part:
         count = max(1, self.config.num_learners)
         pay = self.reward_model is not None
         shares = [
@@ -186,28 +188,58 @@ class EpisodeRunner(SingleAgentEnvRunner):
             ]
         return shares, self.get_metrics(), self.take_report()
 
-    def hear(self, news: News) -> None:
-        """Take in newer weights and snapshots."""
-        if news.number != self._news:
-            self._weights_seq_no = 0  # or RLlib would not take the older weights of a checkpoint
-            super().set_state(news.weights)
-            if news.snapshot is not None:
-                self.load(news.snapshot)
-            self._news = news.number
+    def hear(self, news: Mapping[str, News]) -> None:
+        """Take in newer `weights` of the policy and a newer `snapshot` of the reward models."""
+        for name, take in (("weights", self._take_weights), ("snapshot", self.load)):
+            if name in news and news[name].number != self._heard.get(name):
+                thing = news[name].thing
+                take(ray.get(thing) if isinstance(thing, ray.ObjectRef) else thing)
+                self._heard[name] = news[name].number
+
+    def _take_weights(self, state: dict[str, Any]) -> None:
+        self._weights_seq_no = 0  # or RLlib would not take the older weights of a checkpoint
+        super().set_state(state)
 
     # --- playing ------------------------------------------------------------------------------
 
     def _play(self, **kwargs: Any) -> _Played:
-        """Play and pay, timed; the numbers of the report are kept up."""
+        """Play and pay; the numbers of the report are kept up."""
+        if self.config.episodes_per_batch is not None and not kwargs:
+            (played,) = self._play_batches(1)
+            return played
         start = time.perf_counter()
-        whole = self.config.episodes_per_batch is not None and not kwargs
-        episodes = self._sample_whole_episodes() if whole else self._sample_as_rllib(**kwargs)
-        sampled = time.perf_counter()
+        episodes = self._sample_as_rllib(**kwargs)
+        return self._pay_and_note(episodes, time.perf_counter() - start)
+
+    def _play_batches(self, count: int) -> Iterator[_Played]:
+        """This worker's share of `count` batches; of one where RLlib's loop plays.
+
+        The report and RLlib's metrics are a batch's own if they are taken before the next one.
+        """
+        start, quick = time.perf_counter(), self._plays_quickly()
+        share = self._share()
+        if share == 0:
+            batches = [[] for _ in range(count)]
+        elif quick:
+            episodes = self._play_quickly(count * share)
+            # In the order in which they were started: no batch gets more of the short ones.
+            batches = [episodes[i : i + share] for i in range(0, len(episodes), share)]
+        else:
+            batches = [self._sample_as_rllib(num_episodes=share)]
+        seconds = (time.perf_counter() - start) / len(batches)
+        for episodes in batches:
+            if quick and episodes:
+                self._count(episodes)
+            yield self._pay_and_note(episodes, seconds)
+
+    def _pay_and_note(self, episodes: list[SingleAgentEpisode], seconds: float) -> _Played:
+        """Pay for episodes that took so long to play."""
+        start = time.perf_counter()
         played = self._pay(episodes)
         self._report.any_reward |= any(np.any(e.rewards.data) for e in played.episodes)
         self._report.incidents += self._incidents_of_environment()
-        self._report.sample_seconds += sampled - start
-        self._report.score_seconds += time.perf_counter() - sampled
+        self._report.sample_seconds += seconds
+        self._report.score_seconds += time.perf_counter() - start
         return played
 
     def _incidents_of_environment(self) -> list[str]:
@@ -216,13 +248,7 @@ class EpisodeRunner(SingleAgentEnvRunner):
         who = f"rollout worker {self.worker_index}: " if self.worker_index else ""
         return [f"{who}{line}" for line in take()] if take else []
 
-    def _sample_whole_episodes(self) -> list[SingleAgentEpisode]:
-        """This worker's share of the batch's episodes."""
-        count = self._share()
-        if count == 0:
-            return []
-        if not self._plays_quickly():
-            return self._sample_as_rllib(num_episodes=count)
+    def _play_quickly(self, count: int) -> list[SingleAgentEpisode]:
         seed = derived_seed(self.config.seed, "rollout", self.worker_index, self.position)
         player = Player(
             self.env.env,  # below the wrapper that turns infos into one dict per environment
@@ -233,11 +259,14 @@ class EpisodeRunner(SingleAgentEnvRunner):
         )
         episodes = player.play(count, explore=self.config.explore, seed=seed)
         self._report.dropped += player.dropped
+        return episodes
+
+    def _count(self, episodes: list[SingleAgentEpisode]) -> None:
+        """RLlib's metrics of episodes that its own loop did not play."""
         steps = sum(len(e) for e in episodes)
         self._done_episodes_for_metrics.extend(episodes)
         self._log_env_steps(metric=self._metrics_num_env_steps_sampled, num_steps=steps)
         self._increase_sampled_metrics(steps, len(episodes))
-        return episodes
 
     def _sample_as_rllib(self, **kwargs: Any) -> list[SingleAgentEpisode]:
         episodes = self._without_dropped(super().sample(**kwargs))

@@ -26,11 +26,13 @@ from ray.rllib.utils.metrics import (
 
 from rllib_conspec import auxiliary
 from rllib_conspec.algorithm.config import EpisodesConfig
-from rllib_conspec.algorithm.driver import RewardModelAlgorithm, learner_values
+from rllib_conspec.algorithm.driver import OWN_STATE, RewardModelAlgorithm, learner_values
 from rllib_conspec.algorithm.env_runner import News
 from rllib_conspec.algorithm.learner import WEIGHTS, EpisodePPOLearner
 from rllib_conspec.algorithm.report import Report, Share, fetched
+from rllib_conspec.algorithm.stock import Part, Round, Stock
 from rllib_conspec.errors import OptionError
+from rllib_conspec.reward_models.together import pay_alike
 
 AHEAD = "sample_ahead"  # tag of requests to workers that are not waited for
 PRESETS = {
@@ -144,14 +146,33 @@ class WholeEpisodePPO(RewardModelAlgorithm, PPO):
 
     @override(RewardModelAlgorithm)
     def setup(self, config: Any) -> None:
-        self._news: News | None = None  # None: ask the learners
+        self._news: dict[str, News] = {}  # empty: ask the learners
         self._told = 0  # grows over restores too: a worker that outlives one must listen
+        self._pays_by: Any = None  # the snapshot that was told last
         super().setup(config)
+        self._stock = Stock(self._batches_per_round)
+
+    @property
+    def _plays_rounds(self) -> bool:
+        """Whether batches may come that change nothing, and remote workers to play on meanwhile."""
+        config = self.config
+        return bool(
+            config.num_env_runners and not config.learn_without_reward and not config.sample_ahead
+        )
+
+    @property
+    def _batches_per_round(self) -> int:
+        """How many of its shares a worker has environments for."""
+        if not self._plays_rounds:
+            return 1
+        share = math.ceil(self.config.episodes_per_batch / self.config.num_env_runners)
+        return max(1, self.config.num_envs_per_env_runner // share)
 
     @override(RewardModelAlgorithm)
     def _sample_and_learn(self) -> list[Report]:
-        sampled = self._sample()
-        shares, results, reports = zip(*sampled, strict=True)
+        if not self._stock:
+            self._sample()
+        shares, results, reports = zip(*self._stock.take(), strict=True)
         self.metrics.aggregate(list(results), key=ENV_RUNNER_RESULTS)
         with self._iteration_metrics.timed("rl_update"):
             paid = any(r.any_reward for r in reports)
@@ -159,64 +180,82 @@ class WholeEpisodePPO(RewardModelAlgorithm, PPO):
                 self._update(shares, reports)
         if self.config.sample_ahead:
             # Workers play the next batch while the reward models learn.
-            self.env_runner_group.foreach_env_runner_async(self._request(), tag=AHEAD)
+            self._ask_ahead(self._stock.ask(self._position))
         return list(reports)
 
-    def _sample(self) -> list[tuple[list[Any], dict[str, Any], Report]]:
-        """Every worker's answer: to the request made ahead, or to a new one. Tries again while
-        workers restart, but not for ever.
+    def _sample(self) -> None:
+        """Fill the stock with every worker's answer: to the request made ahead, or to a new one.
+        Tries again while workers restart, but not for ever.
         """
         deadline = time.monotonic() + self.config.worker_timeout_s
-        while True:
-            answers = self._answers()
+        while not self._stock:
+            round_, answers = self._answers()
             self._raise_worker_failure()
-            if any(report.sample_seconds for _, _, report in answers):
-                return answers
-            if time.monotonic() > deadline:
+            if any(report.sample_seconds for parts in answers for _, _, report in parts):
+                self._stock.fill(round_, list(zip(*answers, strict=False)))
+            elif time.monotonic() > deadline:
                 raise WorkersLost(
                     f"no rollout worker answered for {self.config.worker_timeout_s:.0f} s; "
                     "raise worker_timeout_s if they need longer to restart."
                 )
-            time.sleep(1.0)
-            self.restore_env_runners(self.env_runner_group)
+            else:
+                time.sleep(1.0)
+                self.restore_env_runners(self.env_runner_group)
+        if self._plays_rounds and not self._stock.paid:
+            self._ask_ahead(self._stock.ask_ahead())
 
-    def _answers(self) -> list[Any]:
+    def _ask_ahead(self, round_: Round) -> None:
+        self.env_runner_group.foreach_env_runner_async(self._request(round_), tag=AHEAD)
+
+    def _answers(self) -> tuple[Round, list[list[Part]]]:
+        """What was asked for, and every worker's parts of it."""
         group, limit = self.env_runner_group, self.config.sample_timeout_s
-        ahead = group.fetch_ready_async_reqs(tags=AHEAD, timeout_seconds=limit)
-        if ahead:
-            return [sampled for _, sampled in sorted(ahead, key=lambda answer: answer[0])]
-        return group.foreach_env_runner(
-            self._request(),
+        found = group.fetch_ready_async_reqs(tags=AHEAD, timeout_seconds=limit)
+        ahead = []
+        for _, (round_, parts) in sorted(found, key=lambda answer: answer[0]):
+            if self._stock.wants(round_):
+                ahead.append((round_, parts))
+            else:  # its episodes are never used, but what befell players did happen
+                self._incidents += [line for _, _, report in parts for line in report.incidents]
+        answers = ahead or group.foreach_env_runner(
+            self._request(self._stock.ask(self._position)),
             local_env_runner=self.config.num_env_runners == 0,
             timeout_seconds=limit,
         )
+        return answers[0][0] if answers else None, [parts for _, parts in answers]
 
-    def _request(self) -> Any:
+    def _request(self, round_: Round) -> Any:
         """What is asked of every worker, with what is new to it."""
-        if self._news is None:
+        if not self._news:
             self._tell_all()
-        news, position = self._news, self._position
-        if self.config.num_env_runners:
-            news = ray.put(news)
-        return lambda runner: runner.sample_shares(position, news)
+        news = dict(self._news)
+        return lambda runner: (
+            round_,
+            runner.sample_shares(round_.position, news, round_.batches),
+        )
 
     def _tell_all(self) -> None:
         """Have said what the learners hold."""
         asked = self.learner_group.foreach_learner(lambda learner: learner.weights())
-        self._tell(weights=learner_values(asked)[0], snapshot=self._snapshot())
+        self._tell(weights=learner_values(asked)[0])
+        self._announce(self._snapshot())
 
     def _tell(self, **new: Any) -> None:
-        """Have this said with the next request."""
-        before = self._news or News(0, {}, None)
-        fields = {"weights": before.weights, "snapshot": before.snapshot} | new
-        self._told += 1
-        self._news = News(self._told, **fields)
-        if self.env_runner is not None:
-            self.env_runner.hear(self._news)
+        """Have this said with the next request; put into the object store once."""
+        for name, thing in new.items():
+            self._told += 1
+            if self.env_runner is not None:
+                self.env_runner.hear({name: News(self._told, thing)})
+            remote = self.config.num_env_runners
+            self._news[name] = News(self._told, ray.put(thing) if remote else thing)
 
     @override(RewardModelAlgorithm)
     def _announce(self, snapshot: Any) -> None:
-        self._tell(snapshot=snapshot)
+        if self._stock.spoilable and not pay_alike(self._pays_by, snapshot):
+            self._stock.spoil()
+        self._pays_by = snapshot
+        if snapshot is not None:
+            self._tell(snapshot=snapshot)
 
     def _update(self, shares: Sequence[Sequence[Any]], reports: Sequence[Report]) -> None:
         data = WholeEpisodes.of(shares, reports)
@@ -234,16 +273,23 @@ class WholeEpisodePPO(RewardModelAlgorithm, PPO):
         if not weights:
             raise LearnersLost("no learner answered: their processes have died.")
         self.metrics.aggregate(results, key=LEARNER_RESULTS)
+        self._stock.spoil()
         self._tell(weights=weights[0])
 
     @override(RewardModelAlgorithm)
+    def get_state(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        state = super().get_state(*args, **kwargs)
+        state[OWN_STATE]["stock"] = self._stock.get_state()
+        return state
+
+    @override(RewardModelAlgorithm)
     def set_state(self, state: dict[str, Any]) -> None:
-        if self.config.sample_ahead:  # what was played ahead belongs to another state
-            group, limit = self.env_runner_group, self.config.sample_timeout_s
-            group.fetch_ready_async_reqs(tags=AHEAD, timeout_seconds=limit)
-        self._news = None  # what was said before is not true any more
+        self._stock.spoil()  # what was played ahead belongs to another state
+        self._news = {}  # what was said before is not true any more
         super().set_state(state)
         self._tell_all()  # at once: the local worker may be asked to evaluate
+        if "stock" in state.get(OWN_STATE, {}):
+            self._stock.set_state(state[OWN_STATE]["stock"])
 
 
 class WholeEpisodes(TrainingData):

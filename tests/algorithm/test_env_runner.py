@@ -20,7 +20,7 @@ from rllib_conspec.algorithm import env_runner
 from rllib_conspec.algorithm.env_runner import COMPONENT_SNAPSHOT, EpisodeRunner, News
 from rllib_conspec.algorithm.report import episodes_at, fetched
 
-NOTHING_NEW = News(0, {}, None)
+NOTHING_NEW = {}
 
 
 def runner_of(config, index=0):
@@ -69,7 +69,7 @@ def test_local_worker_plays_the_whole_batch():
 @pytest.mark.parametrize("learners", [0, 1, 3])
 def test_a_batch_is_dealt_out_to_the_learners(learners):
     runner = runner_of(keys_config().learners(num_learners=learners))
-    shares, metrics, report = runner.sample_shares(0, NOTHING_NEW)
+    ((shares, metrics, report),) = runner.sample_shares(0, NOTHING_NEW)
     assert [len(s.rl) for s in shares] == {0: [8], 1: [8], 3: [3, 3, 2]}[learners]
     assert metrics["num_episodes"].peek() == 8
     # In the order of the summaries, wherever they are.
@@ -77,6 +77,33 @@ def test_a_batch_is_dealt_out_to_the_learners(learners):
     for share in shares:
         for rl, episode in zip(share.rl, share.episodes, strict=True):
             np.testing.assert_array_equal(rl.get_observations(), episode.observations)
+
+
+def test_several_batches_in_one_go(ray_local):
+    """Each with its own metrics and report; together what one play of all environments gives."""
+    config = clock_config(runners=2).env_runners(num_envs_per_env_runner=8)
+    runner = runner_of(config, index=2)
+    parts = runner.sample_shares(0, NOTHING_NEW, batches=3)
+    assert len(parts) == 3
+    played = []
+    for (share,), metrics, report in parts:
+        episodes = fetched(share).rl
+        assert len(episodes) == len(report.summaries) == len(reported(report)) == 4
+        assert [len(e) for e in episodes] == [s.length for s in report.summaries]
+        assert metrics["num_episodes"].peek() == 4
+        assert metrics["num_env_steps_sampled"].peek() == sum(map(len, episodes))
+        assert metrics["episode_len_mean"].peek() == np.mean([len(e) for e in episodes])
+        assert report.sample_seconds > 0
+        played += episodes
+    (((share,), _, _),) = runner_of(config.episodes(per_batch=24), index=2).sample_shares(
+        0, NOTHING_NEW
+    )
+    np.testing.assert_array_equal(frames(played), frames(fetched(share).rl))
+
+
+def test_rllibs_own_loop_plays_one_batch_at_a_time():
+    runner = runner_of(clock_config().callbacks(callbacks_class=Counting))
+    assert len(runner.sample_shares(0, NOTHING_NEW, batches=3)) == 1
 
 
 @pytest.mark.parametrize("quick", [True, False])
@@ -185,7 +212,7 @@ def frames(episodes):
 
 
 def played_at(runner, position):
-    shares, _, _ = runner.sample_shares(position, NOTHING_NEW)
+    ((shares, _, _),) = runner.sample_shares(position, NOTHING_NEW)
     return frames(fetched(shares[0]).rl)
 
 
@@ -334,7 +361,7 @@ def test_a_report_is_given_once():
 def test_a_remote_worker_reports_references(ray_local):
     """Frames stay in the store until a learner wants them, and are there once."""
     runner = runner_of(keys_config(runners=1), index=1)
-    shares, _, report = runner.sample_shares(0, NOTHING_NEW)
+    ((shares, _, report),) = runner.sample_shares(0, NOTHING_NEW)
     assert all(isinstance(p.share, ray.ObjectRef) for p in report.episodes)
     assert {p.share for p in report.episodes} == set(shares)
     (share,) = map(ray.get, shares)
@@ -344,7 +371,7 @@ def test_a_remote_worker_reports_references(ray_local):
 
 def test_frames_are_copied_once_in_the_worker():
     runner = runner_of(keys_config())
-    (share,), _, _ = runner.sample_shares(0, NOTHING_NEW)
+    (((share,), _, _),) = runner.sample_shares(0, NOTHING_NEW)
     for rl, episode in zip(share.rl, share.episodes, strict=True):
         assert rl.observations.data is episode.observations
     assert len({id(e.observations.base) for e in share.episodes}) == 1, "one block for all"
@@ -414,14 +441,26 @@ def test_state_carries_the_snapshot():
 def test_news_is_taken_in_once():
     a, b = (runner_of(keys_config(seed=seed)) for seed in (1, 2))
     paying(a)
-    b.hear(News(3, a.get_state(components=["rl_module"]), a.snapshot))
+    weights = News(3, a.get_state(components=["rl_module"]))
+    b.hear({"weights": weights, "snapshot": News(4, a.snapshot)})
     assert b.reward_model.version == 17
     for name, weight in a.module.state_dict().items():
         assert torch.equal(weight, b.module.state_dict()[name])
     with torch.no_grad():
         b.module.actor.weight.zero_()
-    b.hear(News(3, a.get_state(components=["rl_module"]), a.snapshot))
-    assert not b.module.actor.weight.any(), "the same news, heard twice"
+    b.hear({"weights": weights, "snapshot": News(5, a.snapshot | {"version": 18})})
+    assert not b.module.actor.weight.any(), "the same weights, heard twice"
+    assert b.reward_model.version == 18
+
+
+def test_news_by_reference(ray_local):
+    a, b = (runner_of(keys_config(seed=seed)) for seed in (1, 2))
+    weights = a.get_state(components=["rl_module"])
+    news = {"weights": weights, "snapshot": paying(a).snapshot}
+    b.sample_shares(0, {name: News(1, ray.put(thing)) for name, thing in news.items()})
+    assert b.reward_model.version == 17
+    for name, weight in a.module.state_dict().items():
+        assert torch.equal(weight, b.module.state_dict()[name])
 
 
 # --- what users add -----------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from rllib_conspec.episodes import Episode
 from rllib_conspec.errors import OptionError, UserError
 from rllib_conspec.options import Options, option
 from rllib_conspec.reward_models.base import RewardModel, Setting
-from rllib_conspec.reward_models.together import FORMAT, Together, models_in
+from rllib_conspec.reward_models.together import FORMAT, Together, models_in, pay_alike
 
 SETTING = Setting(spaces.Box(-1, 1, (2,), np.float32), spaces.Discrete(2), seed=0)
 
@@ -249,3 +249,13 @@ def test_checks_say_which_model_they_are_about():
 def test_a_preset_is_for_all_models():
     together = Together({EVERY: {"nth": 2}, "rnd": {}}, SETTING, "generous")
     assert together.models[EVERY].options == EveryOptions(nth=2, pay=100.0)
+
+
+def test_snapshots_pay_alike_whatever_their_versions():
+    def snapshot(version, *pays):
+        return {"version": version, "models": {"a": (np.array(pays), {"w": np.ones(2)})}}
+
+    assert pay_alike(snapshot(1, True, False), snapshot(2, True, False))
+    assert not pay_alike(snapshot(1, True, False), snapshot(1, True, True))
+    assert pay_alike(None, None)
+    assert not pay_alike(None, snapshot(0))
