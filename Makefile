@@ -59,9 +59,9 @@ train: install ## OrangeTree with ML-Agents players; FILE=tuned_examples/keys2.y
 quickstart: install ## learn the 1-key task in a few minutes and show the critical steps found
 	@$(VENV)/bin/rllib train -f tuned_examples/keys1.yaml --experiment-name quickstart $(ARGS)
 
-# Three processes for two cores: the tests on a real Slurm mostly wait. ARGS=-n0 runs all in one.
+# Two processes: the tests on a real Slurm, which mostly wait, beside all others. ARGS=-n0 runs all in one.
 test: lint ## lint, then all tests; ARGS="tests/cli -x" narrows them
-	@$(VENV)/bin/python -m pytest -n 3 $(ARGS)
+	@$(VENV)/bin/python -m pytest -n 2 $(ARGS)
 
 lint: install ## ruff: rules and formatting
 	@$(VENV)/bin/ruff check .

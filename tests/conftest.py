@@ -33,9 +33,8 @@ hypothesis.settings.register_profile(
 )
 hypothesis.settings.load_profile("rllib_conspec")
 
-# What shares something expensive: one real Slurm, or one finished run of `rllib train`. The life of
-# a cluster takes as long as all else on Slurm: it has one of its own.
-TOGETHER = ("tests/slurm/test_cluster_life.py", "tests/slurm/", "tests/cli/")
+# What shares something expensive: the one real Slurm, or one finished run of `rllib train`.
+TOGETHER = ("tests/slurm/", "tests/cli/")
 # What takes long begins first; the many short files then fill up whoever has less to do.
 LONG = (*TOGETHER, "tests/algorithm/", "tests/docs/")
 

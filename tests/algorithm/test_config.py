@@ -43,8 +43,8 @@ def test_unknown_conspec_option_is_answered_with_the_nearest():
         ("threshold", 1.5),
         ("freeze", 1),
         ("intrinsic", "windows"),
-        ("memory_batch", 99),
-        ("min_successes", 17),
+        ("memory_batch", 999),
+        ("min_successes", 999),
     ],
 )
 def test_impossible_conspec_options(option, value):
