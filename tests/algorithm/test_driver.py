@@ -171,7 +171,7 @@ def test_a_model_chooses_what_it_learns_from(built):
     algo = built(config)
     algo.train()
     held = reward_learner(algo)
-    assert (len(held.successes), len(held.failures)) == (1, 4)
+    assert held.memory.count == (1, 4)
     assert len(learner_of(algo).reward_model.models[CONSTANT].given) == 8
 
 

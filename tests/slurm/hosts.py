@@ -110,7 +110,8 @@ class Host:
 
     def processes(self, text: str) -> list[str]:
         """Command lines on this host that contain `text`."""
-        lines = self.run("ps", "-eo", "args=").stdout.splitlines()
+        # ww: not cut at some width.
+        lines = self.run("ps", "-eww", "-o", "args=").stdout.splitlines()
         return [line for line in lines if text in line and not line.startswith("ps ")]
 
     def stop(self) -> None:
