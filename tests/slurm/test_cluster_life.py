@@ -94,7 +94,7 @@ def test_the_token_is_in_its_file_and_nowhere_else(cluster):
     assert all(mode & 0o077 == 0 for mode in modes.values()), modes
     login, hosts = cluster.slurm.login, cluster.slurm.nodes.values()
     seen = login.run("squeue", "-o", "%all").stdout + login.run("scontrol", "show", "job").stdout
-    seen += "".join(host.run("ps", "-eo", "args").stdout for host in (login, *hosts))
+    seen += "".join(host.run("ps", "-eww", "-o", "args").stdout for host in (login, *hosts))
     seen += cluster.logs()
     find = 'cd "$(dirname /tmp/ray-*/owner)"; cat t/session_latest/logs/*; stat -c %a .'
     session = cluster.slurm.nodes["n1"].run("bash", "-c", find, errors="replace").stdout
