@@ -7,11 +7,10 @@
   agents each against one worker whose player has 16.
 
 Both sides are alive all the time and take turns of some seconds, so that whatever else the machine
-does slows both; ratios are of medians. CPU time is that of the driver and its workers and players,
-and does not depend on the load.
+does slows both; ratios are of medians. A busy machine favours the side with more processes, so CPU
+time (of the driver, its workers and their players) is shown too, which depends less on the load.
 
-Takes about 4 minutes. Expect `workers_speedup` above 1.7 and `players_speedup` above 1.5 on two
-idle cores.
+Takes about 2 minutes. The aim on two idle cores is `workers_speedup` 1.7 and `players_speedup` 1.5.
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ def config_for(encoder, **env_config):
         .episodes(per_batch=2 * AGENTS, per_minibatch=2, max_steps=65)
         .env_runners(num_env_runners=2, num_envs_per_env_runner=AGENTS)
         .rl_module(model_config={"encoder": encoder, "encoder_dim": 8, "core_dim": 0})
+        .training(learn_without_reward=True)  # nothing is played ahead: faults are in their batch
         .conspec(**(EAGER | {"encoder": encoder}))
         .debugging(seed=1)
     )
