@@ -68,7 +68,7 @@ lint: install ## ruff: rules and formatting
 	@$(VENV)/bin/ruff format --check .
 
 bench: install ## run the benchmarks (half an hour)
-	@for name in parts conspec_step overhead iteration memory; do \
+	@for name in parts conspec_step overhead iteration workers memory; do \
 	  echo "== benchmarks/$$name.py"; $(VENV)/bin/python benchmarks/$$name.py; \
 	done
 

@@ -236,7 +236,7 @@ def test_two_learners_hold_the_same_memories_and_models(two_learners):
     a, b = states(two_learners)
     assert a == b
     assert result["conspec"]["successes"] > 0
-    assert any("/conspec/episodes" in path for path in a)
+    assert any("/conspec/memory/episodes" in path for path in a)
     assert any("/rnd/networks" in path for path in a)
     a, b = policies(two_learners)
     assert a == b

@@ -162,13 +162,14 @@ def test_frames_are_copied_once_on_their_way_to_a_reward_model(built):
 
 def test_a_stored_episode_is_the_second_copy(built, monkeypatch):
     """It owns its frames, or it would keep the block of a whole batch alive."""
-    offered, original = [], EpisodeMemory.offer
+    offered, original = [], EpisodeMemory.extend
 
-    def offer(self, episodes):
-        offered.extend(episodes)
-        return original(self, offered[-len(episodes) :] if episodes else [])
+    def extend(self, episodes):
+        new = list(episodes)
+        offered.extend(new)
+        original(self, new)
 
-    monkeypatch.setattr(EpisodeMemory, "offer", offer)
+    monkeypatch.setattr(EpisodeMemory, "extend", extend)
     config = keys_config().rewards(models={CONSTANT: {}})
     algo = built(config)
     episodes, _ = trained_on(algo)
