@@ -64,7 +64,8 @@ def contrastive_loss(
     contrasts = [c for c in (live, *frozen) if c.prototypes]
     diverse = _diversity_sets(options, active, live, contrasts)
     scored = [(c.prototypes, e) for c in contrasts for e in (c.successes, c.failures)]
-    everyone = tuple(range(active))
+    # Where frozen prototypes claim their steps, the live ones have only each other to avoid.
+    everyone = live.prototypes if view.claims else tuple(range(active))
     s = view.scores(
         best_of=scored, softmax_of=[(everyone, e) for e, _ in diverse], top_k=options.top_k
     )
@@ -74,11 +75,14 @@ def contrastive_loss(
     for c in contrasts:
         won = L.best_match(*view.by_step(s, c.prototypes, c.successes), options.top_k)
         lost = L.best_match(*view.by_step(s, c.prototypes, c.failures), options.top_k)
+        if view.claims and c is live:
+            lost = torch.cat([lost, view.best_claimed(s, live)], dim=1)
         success = success + L.success_loss(won)
         failure = failure + options.failure_coeff * L.failure_loss(lost)
         success_best |= dict(zip(c.prototypes, won.detach(), strict=True))
         failure_best |= dict(zip(c.prototypes, lost.detach(), strict=True))
-    held = set(everyone) - set(live.prototypes) if options.diversity_moves == "live" else ()
+    held = [n for n, i in enumerate(everyone) if i not in live.prototypes]
+    held = held if options.diversity_moves == "live" else ()
     for episodes, weight in diverse:
         steps, mask = view.by_step(s, everyone, episodes)
         steps = torch.where(_rows(held, steps), steps.detach(), steps)
@@ -88,10 +92,10 @@ def contrastive_loss(
     return ContrastiveLoss(success, failure, diversity, success_best, failure_best)
 
 
-def _rows(prototypes: Collection[int], s: Tensor) -> Tensor:
-    """Mask [H, 1, 1] of these prototypes among those of s [H, K, T]."""
+def _rows(which: Collection[int], s: Tensor) -> Tensor:
+    """Mask [H, 1, 1] of these rows of s [H, K, T]."""
     mask = torch.zeros(len(s), 1, 1, dtype=torch.bool, device=s.device)
-    mask[list(prototypes)] = True
+    mask[list(which)] = True
     return mask
 
 
@@ -114,6 +118,30 @@ def best_matches(
     view = View(model, [Contrast(tuple(prototypes), episodes, ())])
     s = view.scores_without_graph([(tuple(prototypes), episodes)])
     return L.best_match(*view.by_step(s, tuple(prototypes), episodes), top_k)
+
+
+def best_unclaimed(
+    model: Prototypes,
+    frozen: Collection[int],
+    active: int,
+    successes: Episodes,
+    failures: Episodes,
+    options: ConSpecOptions,
+) -> tuple[Tensor, Tensor]:
+    """Best match of every prototype in successes and failures, without a graph: [active, K] both.
+    Live ones have no match in a success where a frozen one has.
+    """
+    everyone, frozen = tuple(range(active)), tuple(frozen)
+    view = View(model, [Contrast(everyone, successes, failures)])
+    s = view.scores_without_graph([(everyone, successes), (everyone, failures)])
+    won = L.best_match(*view.by_step(s, everyone, successes), options.top_k)
+    lost = L.best_match(*view.by_step(s, everyone, failures), options.top_k)
+    if frozen:
+        view.claim(s, frozen, successes, options)
+        free = L.best_match(*view.by_step(s, everyone, successes), options.top_k)
+        live = [i for i in everyone if i not in frozen]
+        won[live] = free[live]
+    return won, lost
 
 
 def _diversity_sets(
@@ -142,7 +170,9 @@ class View:
         self.distinct = DistinctFrames.of(e for c in contrasts for e in (*c.successes, *c.failures))
         self.frames = torch.from_numpy(self.distinct.frames).to(self.device)
         self._padded: dict[int, tuple[Tensor, Tensor]] = {}
+        self.claims: dict[int, Tensor] = {}  # id of episodes → bool [K, T]
         self._candidates = candidates
+        self._z: Tensor | None = None
         self._kept: Tensor | None = None  # positions of the candidates, once they are known
 
     def layout(self, episodes: Episodes) -> tuple[Tensor, Tensor]:
@@ -158,12 +188,36 @@ class View:
     ) -> tuple[Tensor, Tensor]:
         """Scores of these prototypes in these episodes [h, K, T], and mask [K, T]."""
         index, mask = self.layout(episodes)
+        if id(episodes) in self.claims:
+            mask = mask & ~self.claims[id(episodes)]
         return s[list(prototypes)][:, index], mask
+
+    def claim(
+        self, s: Tensor, prototypes: tuple[int, ...], episodes: Episodes, options: ConSpecOptions
+    ) -> None:
+        """From now on the best matches of these prototypes in these episodes, and the steps around
+        them, are not to be had by others.
+        """
+        at = self.by_step(s, prototypes, episodes)
+        self.claims[id(episodes)] = L.claimed(*at, options.threshold, options.diversity_window)
+
+    def best_claimed(self, s: Tensor, contrast: Contrast) -> Tensor:
+        """Best match in what others claim of the successes: [h, those with a claim]."""
+        claims = self.claims[id(contrast.successes)]
+        some = claims.any(dim=1)
+        index = self.layout(contrast.successes)[0][some]
+        return L.best_match(s[list(contrast.prototypes)][:, index], claims[some])
 
     def scores_without_graph(self, needed: list[tuple[tuple[int, ...], Episodes]]) -> Tensor:
         """s [H, N] for the (prototypes, episodes) asked for, 0 elsewhere."""
         with torch.no_grad():
-            return self.model.needed_scores(self.model.encode(self.frames), self._need(needed))
+            return self.model.needed_scores(self._features(), self._need(needed))
+
+    def _features(self) -> Tensor:
+        """z of all frames. With candidates these are the only features of all, and kept."""
+        if self._z is None or self._candidates is None:
+            self._z = self.model.encode(self.frames)
+        return self._z
 
     def scores(self, best_of, softmax_of, top_k: int) -> Tensor:
         """s [H, N] with a graph behind those scores that carry the loss's gradient."""
@@ -189,6 +243,11 @@ class View:
             count = top_k - 1 + self._candidates
             s = self.scores_without_graph(needed)
             best = self._marked(s, needed, lambda *at: L.among_best(*at, count))
+            for prototypes, episodes in needed:
+                if id(episodes) in self.claims:
+                    index, claims = self.layout(episodes)[0], self.claims[id(episodes)]
+                    i, k, t = L.among_best(s[list(prototypes)][:, index], claims, 1).nonzero(as_tuple=True)
+                    best[torch.tensor(prototypes)[i], index[k, t]] = True
             self._kept = best.any(dim=0).nonzero().squeeze(1)
         need = self._need(needed)
         z = self.model.encode(self.frames[self._kept])

@@ -16,6 +16,7 @@ from rllib_conspec.reward_models.conspec.contrast import (
     Contrast,
     View,
     best_matches,
+    best_unclaimed,
     contrastive_loss,
     overlaps,
 )
@@ -105,6 +106,10 @@ class ConSpecLearner:
         if not live.prototypes and not frozen:
             return {"separation": {}}
         view = View(self.model, [live, *frozen], CANDIDATES if o.steps_per_iteration > 1 else None)
+        if o.memory == "ages" and frozen and live.prototypes:
+            known = tuple(sorted(self.memory.frozen))
+            s = view.scores_without_graph([(known, live.successes)])
+            view.claim(s, known, live.successes, o)
         metrics: dict[str, Any] = {}
         for _ in range(o.steps_per_iteration):
             metrics = self._gradient_step(view, live, frozen)
@@ -145,14 +150,16 @@ class ConSpecLearner:
         """Judge the prototypes on ages that were not learned from: each success against failures
         of its own age. An iteration counts all of its steps.
         """
-        o, everyone = self.options, range(self.active)
+        o = self.options
         ages = self.memory.held_out()
         if not ages:
             return
-        kinds = [episodes for _, *both in ages for episodes in both]
-        best = best_matches(self.model, everyone, [e for kind in kinds for e in kind], o.top_k)
-        parts = np.split(best.cpu().numpy(), np.cumsum([len(kind) for kind in kinds])[:-1], axis=1)
-        won, lost = parts[::2], parts[1::2]
+        every = [tuple(e for age in ages for e in age[kind]) for kind in (1, 2)]
+        best = best_unclaimed(self.model, self.memory.frozen, self.active, *every, o)
+        won, lost = (
+            np.split(b.cpu().numpy(), np.cumsum([len(age[kind]) for age in ages])[:-1], axis=1)
+            for kind, b in enumerate(best, start=1)
+        )
         verdict = Verdict.of(won, lost)
         grown = self.streak[: self.active] + o.steps_per_iteration
         self.streak[: self.active] = np.where(verdict.reaches(o.threshold), grown, 0)

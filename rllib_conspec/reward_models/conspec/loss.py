@@ -25,6 +25,17 @@ def best_match(s: Tensor, mask: Tensor, top_k: int = 1) -> Tensor:
     return best.masked_fill(~real, 0.0).sum(dim=-1) / real.sum(dim=-1)
 
 
+def claimed(s: Tensor, mask: Tensor, threshold: float, window: int) -> Tensor:
+    """Steps within `window` of a prototype's best match, where that is above the threshold:
+    [H, K, T] → bool [K, T]. Never all steps of an episode.
+    """
+    s = s.masked_fill(~mask, -torch.inf)
+    best = s.amax(dim=-1, keepdim=True)
+    at = ((s == best) & (best > threshold)).any(dim=0).to(s.dtype)
+    near = torch.nn.functional.max_pool1d(at[None], 2 * window + 1, 1, window)[0].bool() & mask
+    return near & ~(near == mask).all(dim=-1, keepdim=True)
+
+
 def success_loss(best: Tensor) -> Tensor:
     """Σ_i mean_k |1 − max_t s_ikt|, first term of eqn 1. [H, K] → scalar."""
     return (1 - best).abs().mean(dim=-1).sum()
