@@ -243,11 +243,6 @@ class View:
             count = top_k - 1 + self._candidates
             s = self.scores_without_graph(needed)
             best = self._marked(s, needed, lambda *at: L.among_best(*at, count))
-            for prototypes, episodes in needed:
-                if id(episodes) in self.claims:
-                    index, claims = self.layout(episodes)[0], self.claims[id(episodes)]
-                    i, k, t = L.among_best(s[list(prototypes)][:, index], claims, 1).nonzero(as_tuple=True)
-                    best[torch.tensor(prototypes)[i], index[k, t]] = True
             self._kept = best.any(dim=0).nonzero().squeeze(1)
         need = self._need(needed)
         z = self.model.encode(self.frames[self._kept])
@@ -263,10 +258,16 @@ class View:
         return torch.from_numpy(need).to(self.device)
 
     def _marked(self, s: Tensor, asked, mark) -> Tensor:
-        """Where `mark` of (prototypes, episodes) says so: bool [H, N]."""
+        """Where `mark` of (prototypes, episodes) says so, among free steps or claimed ones: bool
+        [H, N].
+        """
         marked = torch.zeros_like(s, dtype=torch.bool)
         for prototypes, episodes in asked:
-            i, k, t = mark(*self.by_step(s, prototypes, episodes)).nonzero(as_tuple=True)
+            steps, free = self.by_step(s, prototypes, episodes)
+            found = mark(steps, free)
+            if id(episodes) in self.claims:
+                found |= mark(steps, self.claims[id(episodes)])
+            i, k, t = found.nonzero(as_tuple=True)
             which = torch.tensor(prototypes, device=self.device)
             marked[which[i], self.layout(episodes)[0][k, t]] = True
         return marked

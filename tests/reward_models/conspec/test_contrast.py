@@ -16,6 +16,7 @@ from rllib_conspec.reward_models.conspec.contrast import (
     Contrast,
     View,
     best_matches,
+    best_unclaimed,
     contrastive_loss,
     overlaps,
 )
@@ -160,6 +161,97 @@ def test_overlaps_are_means_over_episodes(monkeypatch, window):
         p = [torch.stack(literal.spread(t, window)) for t in times]
         total += literal.cosine(*p).item()
     np.testing.assert_allclose(found, [[1, total / 3], [total / 3, 1]], atol=1e-9)
+
+
+# --- steps that frozen prototypes claim ----------------------------------------------------------
+
+
+def claims_by_hand(model, o, frozen, episode):
+    """Steps around the frozen prototypes' best matches; none if that were all."""
+    s = literal.episode_scores(model, o, episode)
+    near = set()
+    for i in frozen:
+        scores = [v.item() for v in s[i]]
+        if max(scores) > o.threshold:
+            at = scores.index(max(scores))
+            near |= {t for t in range(len(scores)) if abs(t - at) <= o.diversity_window}
+    return near if len(near) < len(s[0]) else set()
+
+
+def claimed_problem(candidates=None):
+    """Two live prototypes and a frozen one that matches something in most successes."""
+    o = builders.options(
+        num_prototypes=3, threshold=0.2, diversity_window=1, failure_coeff=1.3, diversity="cosine"
+    )
+    model = spread_model(o, 3)
+    live = Contrast((0, 2), builders.episodes(o, [9, 7, 2, 8], 1), builders.episodes(o, [6, 9], 2))
+    own = Contrast((1,), builders.episodes(o, [5], 3), builders.episodes(o, [6], 4))
+    view = View(model, [live, own], candidates)
+    s = view.scores_without_graph([((1,), live.successes)])
+    view.claim(s, (1,), live.successes, o)
+    return o, model, live, own, view
+
+
+@pytest.mark.parametrize("candidates", [None, 1])
+def test_live_prototypes_leave_what_frozen_ones_claim(candidates):
+    """Outside of it is their best match; inside of it they have none, as in a failure."""
+    o, model, live, own, view = claimed_problem(candidates)
+    found = contrastive_loss(view, o, 3, live, [own])
+    claims = [claims_by_hand(model, o, (1,), e) for e in live.successes]
+    assert any(claims) and not all(claims)
+    success = failure = 0.0
+    for i in live.prototypes:
+        scores = [literal.episode_scores(model, o, e)[i] for e in live.successes]
+        free = [
+            max(v for t, v in enumerate(s) if t not in c)
+            for s, c in zip(scores, claims, strict=True)
+        ]
+        taken = [max(s[t] for t in c) for s, c in zip(scores, claims, strict=True) if c]
+        lost = [max(literal.episode_scores(model, o, e)[i]) for e in live.failures] + taken
+        success = success + sum(abs(1 - b) for b in free) / len(free)
+        failure = failure + sum(abs(b) for b in lost) / len(lost)
+        np.testing.assert_allclose(found.success_best[i], [b.item() for b in free], atol=1e-9)
+    own_scores = [literal.episode_scores(model, o, e)[1] for e in (*own.successes, *own.failures)]
+    success = success + abs(1 - max(own_scores[0]))
+    failure = failure + abs(max(own_scores[1]))
+    assert found.success.item() == pytest.approx(success.item(), abs=1e-9)
+    assert found.failure.item() == pytest.approx(1.3 * failure.item(), abs=1e-9)
+    if candidates is None:
+        expected = gradients(success + 1.3 * failure, model)
+        assert_same_gradients(gradients(found.success + found.failure, model), expected, 1e-6)
+
+
+def test_what_is_claimed_does_not_count_for_the_diversity_of_the_others():
+    o, model, live, own, view = claimed_problem()
+    with mock.patch.object(L, "SOFTMAX_SCALE", 5.0):
+        found = contrastive_loss(view, o, 3, live, [own]).diversity
+    total = 0.0
+    for episode in live.successes:
+        s = literal.episode_scores(model, o, episode)
+        claims = claims_by_hand(model, o, (1,), episode)
+        p = []
+        for i in live.prototypes:
+            steps = torch.stack([v for t, v in enumerate(s[i]) if t not in claims])
+            times = iter((5.0 * steps).softmax(0))
+            whole = [steps.new_zeros(()) if t in claims else next(times) for t in range(len(s[i]))]
+            spread = torch.stack(literal.spread(whole, o.diversity_window))
+            free = [float(t not in claims) for t in range(len(s[i]))]
+            p.append(spread * torch.tensor(free))
+        total += 2 * literal.cosine(*p).item()
+    assert found.item() == pytest.approx(o.diversity_coeff / 3 * total, abs=1e-9)
+
+
+def test_live_prototypes_are_judged_by_what_is_not_claimed():
+    o, model, live, _, _ = claimed_problem()
+    won, lost = best_unclaimed(model, {1: 0}, 3, live.successes, live.failures, o)
+    assert not won.requires_grad
+    for i in range(3):
+        for k, episode in enumerate(live.successes):
+            claims = set() if i == 1 else claims_by_hand(model, o, (1,), episode)
+            s = literal.episode_scores(model, o, episode)[i]
+            expected = max(v.item() for t, v in enumerate(s) if t not in claims)
+            assert won[i, k].item() == pytest.approx(expected, abs=1e-9)
+    np.testing.assert_allclose(lost, best_matches(model, range(3), live.failures, 1), atol=1e-12)
 
 
 # --- only what carries gradient is computed with a graph ------------------------------------------

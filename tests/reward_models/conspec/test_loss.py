@@ -39,6 +39,22 @@ def test_best_match_is_the_mean_of_the_k_highest_real_steps(scores, top_k):
     np.testing.assert_allclose(L.best_match(*scores, top_k), expected, atol=1e-12)
 
 
+@given(padded_scores(), st.sampled_from([-0.5, 0.5]), st.sampled_from([0, 1, 3]))
+@settings(builders.examples)
+def test_claimed_are_the_steps_around_good_matches_but_never_all(scores, threshold, window):
+    s, mask = scores
+    found = L.claimed(s, mask, threshold, window)
+    for k in range(s.shape[1]):
+        length = int(mask[k].sum())
+        near = set()
+        for row in rows(s, mask):
+            best = max(row[k])
+            at = [t for t, v in enumerate(row[k]) if v == best and best > threshold]
+            near |= {t for a in at for t in range(max(0, a - window), min(length, a + window + 1))}
+        expected = near if len(near) < length else set()
+        assert set(np.flatnonzero(found[k]).tolist()) == expected
+
+
 @given(padded_scores(), st.sampled_from([0, 1, 3, 50]))
 @settings(builders.examples)
 def test_match_times_are_spread_within_their_episode(scores, window):
