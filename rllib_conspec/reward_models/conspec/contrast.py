@@ -65,7 +65,7 @@ def contrastive_loss(
     diverse = _diversity_sets(options, active, live, contrasts)
     scored = [(c.prototypes, e) for c in contrasts for e in (c.successes, c.failures)]
     # Where frozen prototypes claim their steps, the live ones have only each other to avoid.
-    everyone = live.prototypes if view.claims else tuple(range(active))
+    everyone = live.prototypes if id(live.successes) in view.claims else tuple(range(active))
     s = view.scores(
         best_of=scored, softmax_of=[(everyone, e) for e, _ in diverse], top_k=options.top_k
     )
@@ -75,8 +75,8 @@ def contrastive_loss(
     for c in contrasts:
         won = L.best_match(*view.by_step(s, c.prototypes, c.successes), options.top_k)
         lost = L.best_match(*view.by_step(s, c.prototypes, c.failures), options.top_k)
-        if view.claims and c is live:
-            lost = torch.cat([lost, view.best_claimed(s, live)], dim=1)
+        if id(c.successes) in view.claims:
+            lost = torch.cat([lost, view.best_claimed(s, c)], dim=1)
         success = success + L.success_loss(won)
         failure = failure + options.failure_coeff * L.failure_loss(lost)
         success_best |= dict(zip(c.prototypes, won.detach(), strict=True))
@@ -122,25 +122,24 @@ def best_matches(
 
 def best_unclaimed(
     model: Prototypes,
-    frozen: Collection[int],
+    frozen: Sequence[int],
     active: int,
     successes: Episodes,
     failures: Episodes,
     options: ConSpecOptions,
 ) -> tuple[Tensor, Tensor]:
     """Best match of every prototype in successes and failures, without a graph: [active, K] both.
-    Live ones have no match in a success where a frozen one has.
+    In a success there is none where one that was frozen before has its own.
     """
-    everyone, frozen = tuple(range(active)), tuple(frozen)
+    everyone = tuple(range(active))
     view = View(model, [Contrast(everyone, successes, failures)])
     s = view.scores_without_graph([(everyone, successes), (everyone, failures)])
     won = L.best_match(*view.by_step(s, everyone, successes), options.top_k)
     lost = L.best_match(*view.by_step(s, everyone, failures), options.top_k)
-    if frozen:
-        view.claim(s, frozen, successes, options)
-        free = L.best_match(*view.by_step(s, everyone, successes), options.top_k)
-        live = [i for i in everyone if i not in frozen]
-        won[live] = free[live]
+    for n in range(len(frozen)):
+        view.claim(s, tuple(frozen[: n + 1]), successes, options)
+        later = [i for i in everyone if i not in frozen[: n + 1]]
+        won[later] = L.best_match(*view.by_step(s, tuple(later), successes), options.top_k)
     return won, lost
 
 
@@ -198,6 +197,7 @@ class View:
         """From now on the best matches of these prototypes in these episodes, and the steps around
         them, are not to be had by others.
         """
+        self.claims.pop(id(episodes), None)
         at = self.by_step(s, prototypes, episodes)
         self.claims[id(episodes)] = L.claimed(*at, options.threshold, options.diversity_window)
 

@@ -106,16 +106,27 @@ class ConSpecLearner:
         if not live.prototypes and not frozen:
             return {"separation": {}}
         view = View(self.model, [live, *frozen], CANDIDATES if o.steps_per_iteration > 1 else None)
-        if o.memory == "ages" and frozen and live.prototypes:
-            known = tuple(sorted(self.memory.frozen))
-            s = view.scores_without_graph([(known, live.successes)])
-            view.claim(s, known, live.successes, o)
+        if o.memory == "ages":
+            self._claim(view, live, frozen)
         metrics: dict[str, Any] = {}
         for _ in range(o.steps_per_iteration):
             metrics = self._gradient_step(view, live, frozen)
             if o.memory == "newest":
                 self._freeze()
         return metrics
+
+    def _claim(self, view: View, live: Contrast, frozen: Sequence[Contrast]) -> None:
+        """First come, first served: a prototype looks for its steps where none that was frozen
+        before it has found its own. Otherwise most would end on the step that separates best, or
+        drift there after they were frozen.
+        """
+        order = tuple(self.memory.frozen)
+        before = {order[n]: order[:n] for n in range(1, len(order))}
+        asked = [(before.get(c.prototypes[0], ()), c.successes) for c in frozen]
+        asked = [claim for claim in [*asked, (order, live.successes)] if claim[0]]
+        s = view.scores_without_graph(asked) if asked else None
+        for claim in asked:
+            view.claim(s, *claim, self.options)
 
     @property
     def _frozen(self) -> Collection[int]:
@@ -155,7 +166,7 @@ class ConSpecLearner:
         if not ages:
             return
         every = [tuple(e for age in ages for e in age[kind]) for kind in (1, 2)]
-        best = best_unclaimed(self.model, self.memory.frozen, self.active, *every, o)
+        best = best_unclaimed(self.model, tuple(self.memory.frozen), self.active, *every, o)
         won, lost = (
             np.split(b.cpu().numpy(), np.cumsum([len(age[kind]) for age in ages])[:-1], axis=1)
             for kind, b in enumerate(best, start=1)
