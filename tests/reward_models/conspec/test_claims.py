@@ -27,7 +27,7 @@ OPTIONS = {
 
 
 def two_markers(rng, success):
-    """A success shows both, a failure now and then the other one alone. Its step, and the frames."""
+    """A success shows both, a failure now and then the other one alone. With their steps."""
     steps = rng.normal(size=(16, 4)).astype(np.float32)
     first, second = int(rng.integers(0, 5)), int(rng.integers(10, 16))
     if success or rng.random() < 0.3:
