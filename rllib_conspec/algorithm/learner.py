@@ -8,7 +8,6 @@ from functools import cache
 from typing import Any
 
 import torch
-from gymnasium import spaces
 from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
 from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
@@ -175,26 +174,14 @@ def policy_batch(module: Any, batch: dict[str, Any], fwd_out: dict[str, Any]) ->
     def kl(before: Tensor, after: Tensor) -> Tensor:
         return actions.from_logits(before).kl(actions.from_logits(after))
 
-    inputs = fwd_out[Columns.ACTION_DIST_INPUTS]
     return PolicyBatch(
         observations=batch[Columns.OBS],
         mask=batch.get(Columns.LOSS_MASK),
-        inputs=inputs,
+        inputs=fwd_out[Columns.ACTION_DIST_INPUTS],
         values=module.compute_values(batch, fwd_out[Columns.EMBEDDINGS]),
-        sure=_sureness(actions.from_logits(inputs.detach()), module.action_space),
         forward=forward,
         kl=kl,
     )
-
-
-def _sureness(actions: Any, space: spaces.Space) -> Tensor:
-    """How far the actions are from drawn at random, 0 to 1. Continuous ones have no such measure
-    that would not depend on their units: 1.
-    """
-    entropy = actions.entropy()
-    if not isinstance(space, spaces.Discrete) or space.n == 1:
-        return torch.ones_like(entropy)
-    return 1 - entropy / math.log(space.n)
 
 
 @cache

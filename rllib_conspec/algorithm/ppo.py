@@ -108,7 +108,7 @@ class WholeEpisodePPOConfig(EpisodesConfig, PPOConfig):
             adam_eps: Epsilon of the policy's Adam.
             learn_without_reward: Whether to update the policy on batches in which nothing was paid.
             auxiliary: Losses beside the policy's own, by name or import path, each with options:
-                `{"drac": {"coeff": 1.0}}`.
+                `{"drac": {"coeff": 0.2}}`.
         """
         super().training(**kwargs)
         if adam_eps is not NotProvided:

@@ -20,9 +20,6 @@ class PolicyBatch:
     mask: Tensor | None  # bool [B, (T)], true on real steps; None: all are
     inputs: Tensor  # [B, (T,) A] of the action distribution, with a graph
     values: Tensor  # [B, (T)], with a graph
-    sure: (
-        Tensor  # [B, (T)], without: 0 where all actions are equally likely, 1 where one is certain
-    )
     # Other observations, of all rows or of those rows [b] alone → their inputs, values.
     forward: Callable[..., tuple[Tensor, Tensor]]
     kl: Callable[[Tensor, Tensor], Tensor]  # two inputs → divergence of their actions, [B, (T)]
@@ -38,7 +35,6 @@ class PolicyBatch:
             mask=None if self.mask is None else self.mask[rows],
             inputs=self.inputs[rows],
             values=self.values[rows],
-            sure=self.sure[rows],
             forward=lambda observations: self.forward(observations, rows),
             kl=self.kl,
         )

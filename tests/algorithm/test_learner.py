@@ -1,14 +1,10 @@
 """The learner: minibatches of whole episodes, auxiliary losses, reward models beside the policy."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
-from gymnasium import spaces
 from ray.rllib.core import COMPONENT_RL_MODULE
 from ray.rllib.core.columns import Columns
-from ray.rllib.core.distribution.torch.torch_distribution import TorchCategorical, TorchDiagGaussian
 from tiny import (
     clock_config,
     comparable,
@@ -23,7 +19,7 @@ from tiny import (
 )
 
 from rllib_conspec import WholeEpisodePPOConfig
-from rllib_conspec.algorithm.learner import COMPONENT_REWARD_MODEL, _sureness, policy_batch
+from rllib_conspec.algorithm.learner import COMPONENT_REWARD_MODEL, policy_batch
 
 
 def minibatches_of_one_iteration(algo):
@@ -146,20 +142,6 @@ def test_what_an_auxiliary_loss_sees(built, core_dim):
     torch.testing.assert_close(kl, (p * (p / q).log()).sum(-1))
     assert kl.shape == shape
     torch.testing.assert_close(seen.mean(kl), kl[batch[Columns.LOSS_MASK]].mean())
-    sure = 1 + (p * p.log()).sum(-1) / math.log(p.shape[-1])
-    torch.testing.assert_close(seen.sure, sure)
-    assert torch.equal(some.sure, seen.sure[rows]) and not seen.sure.requires_grad
-
-
-def test_how_sure_a_policy_is():
-    certain, even = torch.tensor([[40.0, 0.0, 0.0]]), torch.zeros(1, 3)
-    for inputs, expected in ((certain, 1.0), (even, 0.0)):
-        actions = TorchCategorical.from_logits(inputs)
-        assert float(_sureness(actions, spaces.Discrete(3))) == pytest.approx(expected, abs=1e-6)
-    actions = TorchDiagGaussian.from_logits(torch.randn(4, 6))
-    assert torch.equal(_sureness(actions, spaces.Box(-1, 1, (3,))), torch.ones(4))
-    actions = TorchCategorical.from_logits(torch.zeros(2, 1))
-    assert torch.equal(_sureness(actions, spaces.Discrete(1)), torch.ones(2))
 
 
 def test_an_auxiliary_loss_is_learned_with_the_policy_and_saved(built, tmp_path):
