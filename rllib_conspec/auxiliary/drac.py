@@ -27,7 +27,7 @@ SLOWEST, FASTEST = 2.0, 6.0
 @dataclass(frozen=True)
 class DrACOptions(Options):
     coeff: float = option(
-        1.0,
+        0.2,
         "weight of a loss that keeps policy and value the same on pictures in other colours",
         above=0.0,
     )

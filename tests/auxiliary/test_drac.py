@@ -272,7 +272,7 @@ def test_it_has_no_parameters_of_its_own():
 
 
 def test_the_weight_must_be_more_than_nothing():
-    assert DrACOptions().coeff == 1.0
+    assert DrACOptions().coeff == 0.2
     for value in (0.0, -1.0, "much"):
         with pytest.raises(OptionError) as error:
             DrACOptions(coeff=value)
