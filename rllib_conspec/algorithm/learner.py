@@ -163,12 +163,14 @@ def policy_batch(module: Any, batch: dict[str, Any], fwd_out: dict[str, Any]) ->
     """A minibatch as auxiliary losses see it."""
     actions = module.get_train_action_dist_cls()
 
-    def forward(observations: Tensor, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def forward(
+        observations: Tensor, rows: Tensor | None = None, by: Any = module
+    ) -> tuple[Tensor, Tensor]:
         seen = batch | {Columns.OBS: observations}
         if rows is not None and Columns.STATE_IN in batch:
             seen[Columns.STATE_IN] = {k: s[rows] for k, s in batch[Columns.STATE_IN].items()}
-        out = module.forward_train(seen)
-        values = module.compute_values(batch, out[Columns.EMBEDDINGS])
+        out = by.forward_train(seen)
+        values = by.compute_values(batch, out[Columns.EMBEDDINGS])
         return out[Columns.ACTION_DIST_INPUTS], values
 
     def kl(before: Tensor, after: Tensor) -> Tensor:
@@ -181,6 +183,7 @@ def policy_batch(module: Any, batch: dict[str, Any], fwd_out: dict[str, Any]) ->
         values=module.compute_values(batch, fwd_out[Columns.EMBEDDINGS]),
         forward=forward,
         kl=kl,
+        policy=module,
     )
 
 

@@ -3,6 +3,13 @@
 from rllib_conspec.auxiliary.base import AuxiliaryLoss
 from rllib_conspec.registry import Registry
 
-REGISTRY = Registry("auxiliary loss", AuxiliaryLoss, {"drac": "rllib_conspec.auxiliary.drac:DrAC"})
+REGISTRY = Registry(
+    "auxiliary loss",
+    AuxiliaryLoss,
+    {
+        "drac": "rllib_conspec.auxiliary.drac:DrAC",
+        "distil": "rllib_conspec.auxiliary.distil:Distil",
+    },
+)
 find_loss = REGISTRY.find
 options_of = REGISTRY.options_of

@@ -20,9 +20,11 @@ class PolicyBatch:
     mask: Tensor | None  # bool [B, (T)], true on real steps; None: all are
     inputs: Tensor  # [B, (T,) A] of the action distribution, with a graph
     values: Tensor  # [B, (T)], with a graph
-    # Other observations, of all rows or of those rows [b] alone → their inputs, values.
+    # Other observations, of all rows or of those rows [b] alone → their inputs, values; `by` a
+    # policy of the same kind instead of this one.
     forward: Callable[..., tuple[Tensor, Tensor]]
     kl: Callable[[Tensor, Tensor], Tensor]  # two inputs → divergence of their actions, [B, (T)]
+    policy: nn.Module
 
     def mean(self, values: Tensor) -> Tensor:
         """Mean over the real steps."""
@@ -35,8 +37,9 @@ class PolicyBatch:
             mask=None if self.mask is None else self.mask[rows],
             inputs=self.inputs[rows],
             values=self.values[rows],
-            forward=lambda observations: self.forward(observations, rows),
+            forward=lambda observations, **by: self.forward(observations, rows, **by),
             kl=self.kl,
+            policy=self.policy,
         )
 
 

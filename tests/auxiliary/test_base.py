@@ -10,7 +10,7 @@ from rllib_conspec.options import Options
 
 def batch(mask) -> PolicyBatch:
     nothing = torch.zeros(2, 3)
-    return PolicyBatch(nothing, mask, nothing, nothing, forward=None, kl=None)
+    return PolicyBatch(nothing, mask, nothing, nothing, forward=None, kl=None, policy=None)
 
 
 def test_means_are_over_the_real_steps():

@@ -5,17 +5,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import nn
+from painted import OBJECTS, ROOM, Policy, pictures
 
 from rllib_conspec.auxiliary.base import PolicyBatch
 from rllib_conspec.auxiliary.drac import Curves, DrAC, DrACOptions, draw_some, shift_colours
 from rllib_conspec.errors import OptionError
 from rllib_conspec.networks.encoders import build_encoder
-
-
-def pictures(*shape, dtype=torch.uint8):
-    return torch.randint(0, 256, shape, generator=torch.Generator().manual_seed(1)).to(dtype)
-
 
 # --- other colours ----------------------------------------------------------------------------
 
@@ -56,13 +51,6 @@ def test_what_has_one_colour_has_one_colour_afterwards(seed, dtype):
     for picture, where in zip(after, painted, strict=True):
         for number in range(6):
             assert len(picture[where == number].unique(dim=0)) <= 1
-
-
-# What OrangeTree is trained on: objects, wall and floor.
-OBJECTS = torch.tensor(
-    [(225, 30, 200), (30, 45, 235), (220, 30, 30), (30, 190, 50), (245, 225, 30), (255, 190, 150)]
-)
-ROOM = torch.tensor([(150, 150, 150), (70, 105, 165)])
 
 
 @pytest.fixture(scope="module")
@@ -146,29 +134,6 @@ def test_pictures_may_have_another_range():
 # --- the loss ---------------------------------------------------------------------------------
 
 
-class Policy(nn.Module):
-    """Logits of three actions and a value, from pictures of 5 × 5."""
-
-    def __init__(self, **view) -> None:
-        super().__init__()
-        shape = (3, 5, 5) if view.get("channels") == "first" else (5, 5, 3)
-        self.encoder = build_encoder("conv", shape, 8, **view)
-        self.logits, self.value = nn.Linear(8, 3), nn.Linear(8, 1)
-
-    def forward(self, observations, rows=None):
-        z = self.encoder(observations.flatten(0, -4)).unflatten(0, observations.shape[:-3])
-        return self.logits(z), self.value(z).squeeze(-1)
-
-    def batch(self, observations, mask=None) -> PolicyBatch:
-        inputs, values = self(observations)
-        return PolicyBatch(observations, mask, inputs, values, forward=self.forward, kl=kl)
-
-
-def kl(before, after):
-    distributions = (torch.distributions.Categorical(logits=x) for x in (before, after))
-    return torch.distributions.kl_divergence(*distributions)
-
-
 def loss_of(batch, policy, seed=7, **values):
     torch.manual_seed(seed)
     return DrAC(DrACOptions(**values), policy.encoder).loss(batch)
@@ -201,7 +166,7 @@ def test_the_loss_is_the_formula(shape, masked):
 def steps_of(mask, shape):
     """A batch whose values are the numbers of its steps, to see which were drawn."""
     numbers = torch.arange(float(np.prod(shape))).reshape(shape)
-    return PolicyBatch(numbers, mask, numbers, numbers, forward=None, kl=None)
+    return PolicyBatch(numbers, mask, numbers, numbers, forward=None, kl=None, policy=None)
 
 
 @pytest.mark.parametrize(
