@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from rllib_conspec.auxiliary.base import PolicyBatch
-from rllib_conspec.auxiliary.drac import DrAC, draw_some
+from rllib_conspec.auxiliary.drac import DrAC
 from rllib_conspec.options import Options, option
 
 # Radians that a channel moves by, from dark to bright of another one.
@@ -47,12 +47,11 @@ class Distil(DrAC):
         self._restored: dict[str, Tensor] = {}
 
     def loss(self, batch: PolicyBatch) -> Tensor:
-        some, weight = draw_some(batch)
         with torch.no_grad():
-            target, _ = some.forward(some.observations, by=self._teacher_of(batch.policy))
-        inputs, _ = some.forward(repaint(some.observations, **self.view))
-        change = some.kl(target, some.inputs) + some.kl(target, inputs)
-        return self.options.coeff * weight * some.mean(change)
+            target, _ = batch.forward(batch.observations, by=self._teacher_of(batch.policy))
+        inputs, _ = batch.forward(repaint(batch.observations, **self.view))
+        change = batch.kl(target, batch.inputs) + batch.kl(target, inputs)
+        return self.options.coeff * batch.mean(change)
 
     def _teacher_of(self, policy: nn.Module) -> nn.Module:
         """The policy as it was at the first loss; of a restored run, of the run before."""
