@@ -62,10 +62,10 @@ def contrastive_loss(
     for every prototype on its own successes.
     """
     contrasts = [c for c in (live, *frozen) if c.prototypes]
-    diverse = _diversity_sets(options, active, live, contrasts)
     scored = [(c.prototypes, e) for c in contrasts for e in (c.successes, c.failures)]
     # Where frozen prototypes claim their steps, the live ones have only each other to avoid.
     everyone = live.prototypes if id(live.successes) in view.claims else tuple(range(active))
+    diverse = _diversity_sets(options, active, live, contrasts) if everyone else []
     s = view.scores(
         best_of=scored, softmax_of=[(everyone, e) for e, _ in diverse], top_k=options.top_k
     )

@@ -72,3 +72,19 @@ def test_both_markers_are_found_and_kept(seed):
     train(learner, rng, 40)
     later = where(learner, rng)
     assert all(later[i][0] > 0.9 for i in other)  # though the rare one separates better
+
+
+@pytest.mark.parametrize("steps", [1, 4])
+@pytest.mark.parametrize("diversity", ["cosine", "entropy"])
+def test_learning_goes_on_when_all_are_frozen(steps, diversity):
+    options = OPTIONS | {"steps_per_iteration": steps, "diversity": diversity}
+    learner, rng = new_learner(0, **options | {"diversity_coeff": 0.1}), np.random.default_rng(0)
+    train(learner, rng, 8)
+    for i in range(4):
+        if i not in learner.memory.frozen:
+            learner.met[i] = True
+            learner.memory.freeze(i)
+    before = learner.model.vectors.detach().clone()
+    learner.step()
+    after = learner.model.vectors.detach()
+    assert after.isfinite().all() and (before != after).any(dim=1).all()
