@@ -1,9 +1,9 @@
 """A trained policy learns to act in colours that it has never seen.
 
 It has a teacher: itself, as it was when this began. On its own pictures and on the same ones in
-other colours it is to act as the teacher does on the pictures as they are. A teacher that stays
-the same is what makes this stronger than `drac`, whose target is the policy of the moment: with any
-weight that teaches colours well, policy and target drift together to where all pictures look alike.
+other colours it is to act as the teacher does on the pictures as they are. The teacher stays the
+same; the target of `drac` is the policy of the moment, and with a weight that teaches colours well
+policies learned slowly with it, or lost what they could (docs/orangetree.md).
 
 It is for a run that starts from a checkpoint; from scratch there is nothing worth keeping.
 """
