@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from rllib_conspec.auxiliary.base import PolicyBatch
 from rllib_conspec.auxiliary.drac import DrAC
-from rllib_conspec.auxiliary.palette import repaint
+from rllib_conspec.networks.palette import repaint
 from rllib_conspec.options import Options, option
 
 

@@ -6,8 +6,8 @@ import torch
 from painted import Policy, pictures
 
 from rllib_conspec.auxiliary.distil import Distil, DistilOptions
-from rllib_conspec.auxiliary.palette import repaint
 from rllib_conspec.errors import OptionError
+from rllib_conspec.networks.palette import repaint
 
 
 def moved(policy, seed=3):

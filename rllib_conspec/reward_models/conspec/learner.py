@@ -24,6 +24,7 @@ from rllib_conspec.reward_models.conspec.judging import Verdict
 from rllib_conspec.reward_models.conspec.memory import Newest
 from rllib_conspec.reward_models.conspec.options import ConSpecOptions
 from rllib_conspec.reward_models.conspec.prototypes import Prototypes
+from rllib_conspec.reward_models.conspec.recolouring import Recolouring
 from rllib_conspec.reward_models.conspec.scorer import Snapshot
 
 MEMORIES = {"newest": Newest, "ages": Ages}
@@ -64,6 +65,7 @@ class ConSpecLearner:
             eps=ADAM_EPS,
             weight_decay=options.weight_decay,
         )
+        self.recolouring = Recolouring(self.model, self.optimizer, view)
         self.unseen_separation = np.full(options.num_prototypes, np.nan)
 
     @property
@@ -97,6 +99,9 @@ class ConSpecLearner:
                 self._judge()
                 self._freeze()
             self.iterations += 1
+        elif self.options.recolour and self.learning and self.met.any():
+            drawn, _ = self.memory.draw(range(self.active))
+            metrics = self.recolouring.steps(np.flatnonzero(self.met).tolist(), drawn, self._rng)
         return metrics | self._counts()
 
     def _gradient_steps(self) -> dict[str, Any]:
@@ -265,6 +270,7 @@ class ConSpecLearner:
             "active": self.active,
             "iterations": self.iterations,
             "unseen_separation": self.unseen_separation.copy(),
+            "recolouring": self.recolouring.get_state(),
             "rng": self._rng.bit_generator.state,
         }
 
@@ -282,6 +288,7 @@ class ConSpecLearner:
         self.met, self.streak = state["met"].copy(), state["streak"].copy()
         self.active, self.iterations = state["active"], state["iterations"]
         self.unseen_separation = state["unseen_separation"].copy()
+        self.recolouring.set_state(state.get("recolouring", {}))
         self._rng.bit_generator.state = state["rng"]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from rllib_conspec.episodes import Episode, Summary
+from rllib_conspec.errors import OptionError
 from rllib_conspec.reward_models.base import Description, RewardModel
 from rllib_conspec.reward_models.conspec.hints import hints
 from rllib_conspec.reward_models.conspec.learner import ConSpecLearner
@@ -44,6 +45,8 @@ class ConSpecModel(RewardModel):
         return {"observation_range": s.observation_range, "channels": s.channels}
 
     def check(self) -> None:
+        if self.options.recolour and len(self.setting.shape) != 3:
+            raise OptionError("recolour", "is for pictures, and these observations are vectors.")
         with torch.device("meta"):
             Prototypes(self.options, self.setting.shape, **self._view)
 

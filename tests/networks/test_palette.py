@@ -5,11 +5,17 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from painted import OBJECTS, ROOM, pictures
 
-from rllib_conspec.auxiliary.palette import ANCHORS, DIM, LIFT, SHADE, draw_palette, repaint
+from rllib_conspec.networks.palette import ANCHORS, DIM, LIFT, SHADE, draw_palette, repaint
+from rllib_conspec.tasks.orangetree.layout import COLOURS, FLOOR_BLUE, GREY
 
+OBJECTS = torch.tensor(list(COLOURS.values()))
+ROOM = torch.tensor([GREY, FLOOR_BLUE])
 LIGHTS = torch.tensor([0.66, 0.86, 1.0])  # on the sides of a thing
+
+
+def pictures(*shape, dtype=torch.uint8):
+    return torch.randint(0, 256, shape, generator=torch.Generator().manual_seed(1)).to(dtype)
 
 
 def tone(colour):
@@ -124,6 +130,6 @@ def test_large_batches_are_painted_as_small_ones_are(monkeypatch):
     before = pictures(9, 8, 8, 3)
     torch.manual_seed(0)
     expected = repaint(before)
-    monkeypatch.setattr("rllib_conspec.auxiliary.palette.PIXELS", 130)
+    monkeypatch.setattr("rllib_conspec.networks.palette.PIXELS", 130)
     torch.manual_seed(0)
     assert torch.equal(repaint(before), expected)
