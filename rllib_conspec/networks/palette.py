@@ -59,8 +59,12 @@ def draw_palette(pixels: Tensor, brightest: float) -> tuple[Tensor, Tensor]:
     toned = tones(anchors)
     # The first anchor of the same colour; `argmax` of what is true finds the first.
     first = (torch.cdist(toned, toned) < ALIKE).int().argmax(-1)[..., None].expand(-1, -1, depth)
-    colours = torch.rand(count, ANCHORS, depth, device=pixels.device).gather(1, first)
-    return anchors, colours / (anchors.gather(1, first).mean(-1, keepdim=True) + LIFT)
+    drawn = torch.rand(count, ANCHORS, depth + 1, device=pixels.device)
+    # Of the whole cube, every brightness equally often: dark paint is as likely as light paint.
+    colours = drawn[..., 1:] / drawn[..., 1:].amax(-1, keepdim=True) * drawn[..., :1]
+    return anchors, colours.gather(1, first) / (
+        anchors.gather(1, first).mean(-1, keepdim=True) + LIFT
+    )
 
 
 def tones(colours: Tensor) -> Tensor:

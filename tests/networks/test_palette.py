@@ -79,10 +79,13 @@ def repainted():
 
 
 def test_colours_become_any_colour(repainted):
-    """Each of the 64 cells of the colour cube, about equally often."""
+    """Each of the 64 cells of the colour cube; every brightness equally often."""
     for colour in (repainted // 64 @ torch.tensor([16, 4, 1])).T:
         shares = torch.bincount(colour, minlength=64) / len(colour)
-        assert shares.min() > 0.3 / 64 and shares.max() < 3 / 64
+        assert shares.min() > 0.1 / 64
+    for brightness in repainted.amax(-1).T:
+        shares = torch.bincount(brightness // 64, minlength=4) / len(brightness)
+        assert shares.min() > 0.17 and shares.max() < 0.33
 
 
 def alike(one, other):
