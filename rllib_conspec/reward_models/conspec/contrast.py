@@ -122,24 +122,25 @@ def best_matches(
 
 def best_unclaimed(
     model: Prototypes,
-    frozen: Sequence[int],
+    claims: Sequence[tuple[Sequence[int], Sequence[int]]],
     active: int,
     successes: Episodes,
     failures: Episodes,
     options: ConSpecOptions,
 ) -> tuple[Tensor, Tensor]:
     """Best match of every prototype in successes and failures, without a graph: [active, K] both.
-    In a success there is none where one that was frozen before has its own.
+    `claims`: (who claims, against whom); in a success, there is no match for the latter where one
+    of the former has its own.
     """
     everyone = tuple(range(active))
     view = View(model, [Contrast(everyone, successes, failures)])
     s = view.scores_without_graph([(everyone, successes), (everyone, failures)])
     won = L.best_match(*view.by_step(s, everyone, successes), options.top_k)
     lost = L.best_match(*view.by_step(s, everyone, failures), options.top_k)
-    for n in range(len(frozen)):
-        view.claim(s, tuple(frozen[: n + 1]), successes, options)
-        later = [i for i in everyone if i not in frozen[: n + 1]]
-        won[later] = L.best_match(*view.by_step(s, tuple(later), successes), options.top_k)
+    for claimants, others in claims:
+        view.claim(s, tuple(claimants), successes, options)
+        free = view.by_step(s, tuple(others), successes)
+        won[list(others)] = L.best_match(*free, options.top_k)
     return won, lost
 
 
