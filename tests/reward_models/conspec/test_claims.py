@@ -128,7 +128,7 @@ def test_what_decides_is_found_next_to_what_no_longer_does(seed):
         iterate(set())
     first = markers()
     assert len(first) == 1
-    for _ in range(80):
+    for _ in range(160):
         iterate(first)
         if len(markers()) == 2:
             return
