@@ -14,6 +14,8 @@ os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ["RAY_DEDUP_LOGS"] = "0"
 # Ray otherwise warns that it will stop hiding GPUs from actors that asked for none.
 os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
+# Ray's default of 15 starves its workers beside the other processes of these tests.
+os.environ["RAY_worker_niceness"] = "0"
 
 import hypothesis
 import pytest
