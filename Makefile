@@ -17,6 +17,10 @@ INSTALLED := $(VENV)/.installed
 WARM := ray.rllib.algorithms.ppo, ray.tune, torch._dynamo, gymnasium, ale_py, mujoco, grpc, wandb, \
   tensorboard, matplotlib.pyplot, rliable.library, click, rich.live, pytest, hypothesis
 
+# Empty: Python keeps its byte code in any environment. A run starts many processes; without it, every
+# start of Ray compiles 2 MB of source.
+export PYTHONDONTWRITEBYTECODE :=
+
 .PHONY: help install train quickstart test lint bench clean
 
 help: ## list the targets
@@ -29,7 +33,7 @@ install: $(INSTALLED) ## make .venv and install everything into it
 
 # pip is brought up to date first: the one that comes with Python 3.11 resolves twice as slowly.
 # Byte code: pip would compile all 20 000 modules; importing what we use compiles a quarter of them, and
-# shows that the installation works. The empty variable lets Python keep the result in any environment.
+# shows that the installation works.
 $(INSTALLED): requirements.txt pyproject.toml
 	@python="$(PYTHON)"; "$${python:-false}" $(SUITS) 2> /dev/null || { \
 	  echo "$${python:-python3}: not found, or not Python 3.11, 3.12 or 3.13. Install one of them, or name it:" \
@@ -50,7 +54,7 @@ $(INSTALLED): requirements.txt pyproject.toml
 	@echo "[3/4] installing rllib_conspec from this directory"
 	@$(VENV)/bin/python -m pip install -qq --no-deps --no-build-isolation --editable .
 	@echo "[4/4] importing everything once"
-	@PYTHONDONTWRITEBYTECODE= $(VENV)/bin/python -c "import $(WARM)"
+	@$(VENV)/bin/python -c "import $(WARM)"
 	@touch $@
 
 train: install ## OrangeTree with ML-Agents players; FILE=tuned_examples/keys2.yaml chooses another, ARGS="..." adds flags
@@ -59,9 +63,9 @@ train: install ## OrangeTree with ML-Agents players; FILE=tuned_examples/keys2.y
 quickstart: install ## learn the 1-key task in a few minutes and show the critical steps found
 	@$(VENV)/bin/rllib train -f tuned_examples/keys1.yaml --experiment-name quickstart $(ARGS)
 
-# Two processes: the tests on a real Slurm, which mostly wait, beside all others. ARGS=-n0 runs all in one.
+# Three processes for two cores: the tests on a real Slurm, which mostly wait, are one. ARGS=-n0 runs all in one.
 test: lint ## lint, then all tests; ARGS="tests/cli -x" narrows them
-	@$(VENV)/bin/python -m pytest -n 2 $(ARGS)
+	@$(VENV)/bin/python -m pytest -n 3 $(ARGS)
 
 lint: install ## ruff: rules and formatting
 	@$(VENV)/bin/ruff check .

@@ -7,13 +7,21 @@ import signal
 
 # Before torch and ray are imported: they read these once. One thread per process, because the
 # tests run several Ray processes on few cores, and because sums then come out the same every time.
-os.environ["OMP_NUM_THREADS"] = "1"
-os.environ["MPLBACKEND"] = "Agg"
-os.environ["WANDB_MODE"] = "offline"
-os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-os.environ["RAY_DEDUP_LOGS"] = "0"
-# Ray otherwise warns that it will stop hiding GPUs from actors that asked for none.
-os.environ["RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO"] = "0"
+os.environ.update(
+    {
+        "OMP_NUM_THREADS": "1",
+        "MPLBACKEND": "Agg",
+        "WANDB_MODE": "offline",
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_DEDUP_LOGS": "0",
+        # Ray otherwise warns that it will stop hiding GPUs from actors that asked for none.
+        "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
+        # Ray's default of 15 starves its workers beside the other processes of these tests.
+        "RAY_worker_niceness": "0",
+        # Most tests need no worker: one is started when it is asked for.
+        "RAY_prestart_worker_first_driver": "0",
+    }
+)
 
 import hypothesis
 import pytest
