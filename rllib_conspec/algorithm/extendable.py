@@ -21,13 +21,13 @@ def check_algorithm(base: Any) -> None:
     name = getattr(base, "__name__", repr(base))
     if not (inspect.isclass(base) and issubclass(base, Algorithm)):
         raise OptionError(name, "is not an RLlib algorithm: give a class derived from Algorithm.")
-    config = base.get_default_config()
-    why = _why_not(base, config)
-    if why:
+    if (why := why_not(base)) is not None:
         raise OptionError(name, f"cannot be given reward models: {why}.")
 
 
-def _why_not(base: type[Algorithm], config: AlgorithmConfig) -> str | None:
+def why_not(base: type[Algorithm]) -> str | None:
+    """Why an algorithm cannot be given reward models; None: it can."""
+    config = base.get_default_config()
     if issubclass(base, (MARWIL, CQL)):
         return "it learns from recorded data and plays no episodes that could be paid"
     if not (config.enable_rl_module_and_learner and config.enable_env_runner_and_connector_v2):

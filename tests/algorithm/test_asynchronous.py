@@ -6,24 +6,10 @@ import time
 import pytest
 from ray.rllib.algorithms.appo import APPO
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
-from tiny import CONSTANT, Clock, Constant, LostMarbles, on_learners, on_workers
+from tiny import CONSTANT, PATIENT, Clock, LostMarbles, Patient, on_learners, on_workers
 
 from rllib_conspec import with_reward_model
 from rllib_conspec.algorithm.env_runner import COMPONENT_SNAPSHOT, REPORT
-
-PATIENT = "test_asynchronous:Patient"
-
-
-class Patient(Constant):
-    """Learns only when it is let, if it is in this process."""
-
-    let = threading.Event()
-    begun = threading.Event()
-
-    def update(self, episodes):
-        Patient.begun.set()
-        assert Patient.let.wait(60)
-        return super().update(episodes)
 
 
 @pytest.fixture
@@ -38,21 +24,22 @@ def held_up():
 def appo_config(model=CONSTANT, *, runners=0, learners=0, **options):
     config = with_reward_model(APPO, model).get_default_config()
     config.environment(Clock, env_config={"lengths": (5,)})
-    config.env_runners(num_env_runners=runners, rollout_fragment_length=20)
+    config.env_runners(num_env_runners=runners, num_envs_per_env_runner=4)
+    config.env_runners(rollout_fragment_length=5)
     config.learners(num_learners=learners)
-    config.reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=200)
+    config.reporting(min_time_s_per_iteration=0, min_sample_timesteps_per_iteration=80)
     config.training(train_batch_size_per_learner=40).debugging(seed=1)
     config.rl_module(model_config=DefaultModelConfig(fcnet_hiddens=[8]))
     return config.rewards(models={model: {"step": 1.0} | options}, episodes_per_update=4)
 
 
-def train_until(algo, reached, limit=60):
+def train_until(algo, reached, limit=200):
     end = time.monotonic() + limit
     while time.monotonic() < end:
         result = algo.train()
         if reached(result):
             return result
-    raise AssertionError(f"not reached: {result}")
+    raise AssertionError("not reached")
 
 
 def trained(result):
@@ -64,8 +51,8 @@ def test_sampling_and_learning_go_on_while_the_reward_model_learns(built, held_u
     train_until(algo, lambda _: held_up.begun.is_set())
     before = algo.train()
     # Many batches are sampled and learned from; the one update has not ended.
-    after = train_until(algo, lambda r: trained(r) > trained(before) + 400)
-    assert after["num_env_steps_sampled_lifetime"] > before["num_env_steps_sampled_lifetime"] + 400
+    after = train_until(algo, lambda r: trained(r) > trained(before) + 100)
+    assert after["num_env_steps_sampled_lifetime"] > before["num_env_steps_sampled_lifetime"]
     assert algo.env_runner.reward_model.version == 0
     assert after["env_runners"]["intrinsic_return_mean"] == 0
     assert "patient" not in after
@@ -83,7 +70,7 @@ def test_all_that_ended_meanwhile_is_chosen_from(built, held_up):
         algo.train()
     held_up.let.set()
     result = train_until(algo, lambda r: r.get("patient", {}).get("nested", {}).get("updates") == 2)
-    assert result["patient"]["episodes"] > 3 * 200 / 5 - 4
+    assert result["patient"]["episodes"] >= 3 * 80 / 5
 
 
 def test_a_saved_state_holds_whole_updates(built, held_up):
@@ -103,9 +90,7 @@ def test_an_exception_in_the_reward_model_ends_training(built):
 def test_remote_workers_and_learners(built):
     """Pay reaches the workers, reports come with samples, and learners stay equal."""
     algo = built(appo_config(runners=1, learners=2))
-    result = train_until(
-        algo, lambda r: r["env_runners"].get("intrinsic_return_mean", 0) > 0, limit=300
-    )
+    result = train_until(algo, lambda r: r["env_runners"].get("intrinsic_return_mean", 0) > 0)
     assert result["constant"]["episodes"] >= 4
     versions = on_workers(algo, lambda runner: runner.reward_model.version)
     assert all(version > 0 for version in versions.values())
