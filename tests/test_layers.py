@@ -47,7 +47,7 @@ ALONE = {"tasks", "unity", "slurm"}
 NOT_FOR_THEM = {"algorithm", "report", "cli"}
 WITHOUT_RAY = {"episodes", "success", "networks", "reward_models", "auxiliary", "environments"}
 
-SHORT_FORM = {"algorithm/conspec.py", "algorithm/__init__.py"}
+SHORT_FORM = {"algorithm/conspec.py", "algorithm/backbones.py", "algorithm/__init__.py"}
 WORDS = re.compile(r"conspec|prototype|exemplar|frozen|freez", re.IGNORECASE)
 # Words that mean something else: the package, dataclasses that cannot be changed, RLlib's flag.
 INNOCENT = re.compile(r"rllib_conspec|frozen=True|copy_frozen")

@@ -16,8 +16,10 @@ from ray.rllib.utils.annotations import override
 
 from rllib_conspec import environments
 from rllib_conspec.algorithm.env_runner import EpisodeRunner
+from rllib_conspec.algorithm.extendable import check_settings
 from rllib_conspec.algorithm.learner import with_reward_model_learner
-from rllib_conspec.algorithm.policy import VIEW, EpisodePolicy
+from rllib_conspec.algorithm.other_policies import our_policy
+from rllib_conspec.algorithm.policy import VIEW, EpisodePolicy, default_view
 from rllib_conspec.algorithm.seeding import derived_seed
 from rllib_conspec.errors import OptionError, did_you_mean
 from rllib_conspec.networks import MODEL_CONFIG_KEYS
@@ -29,6 +31,7 @@ from rllib_conspec.reward_models.together import Together
 from rllib_conspec.success import success_function
 
 PRESETS = ("few_successes", "paper")
+LEAST_SEQUENCE = 20  # steps to learn what to remember over, where pieces are shorter
 
 
 class RewardModelConfig(AlgorithmConfig):
@@ -126,10 +129,7 @@ class RewardModelConfig(AlgorithmConfig):
         """How observations are to be read."""
         if self.facts is not None:
             return {key: getattr(self.facts, key) for key in VIEW}
-        return {
-            "observation_range": 255.0 if space.dtype == "uint8" else 1.0,
-            "channels": environments.channels_of(space.shape),
-        }
+        return default_view(space)
 
     @property
     def own_connectors(self) -> bool:
@@ -141,6 +141,39 @@ class RewardModelConfig(AlgorithmConfig):
     @override(AlgorithmConfig)
     def get_default_learner_class(self) -> type:
         return with_reward_model_learner(super().get_default_learner_class())
+
+    @property
+    def our_networks(self) -> bool:
+        """Whether the policy is one of ours."""
+        return self.has_ours_for(self._model_config)
+
+    def has_ours_for(self, model_config: Any) -> bool:
+        """Whether this `model_config` asks for one of our policies. RLlib's algorithms have its own
+        unless a key of ours is among its keys, and there is one for them.
+        """
+        asked = isinstance(model_config, Mapping) and not MODEL_CONFIG_KEYS.keys().isdisjoint(
+            model_config
+        )
+        return asked and our_policy(type(self)) is not None
+
+    @override(AlgorithmConfig)
+    def get_default_rl_module_spec(self) -> RLModuleSpec:
+        spec = super().get_default_rl_module_spec()
+        if self.our_networks:
+            spec.module_class = our_policy(type(self))
+        return spec
+
+    @property
+    @override(AlgorithmConfig)
+    def _model_config_auto_includes(self) -> dict[str, Any]:
+        included = super()._model_config_auto_includes
+        return included | ({"max_seq_len": self._sequence} if self.our_networks else {})
+
+    @property
+    def _sequence(self) -> int:
+        """Steps that a policy with a memory is trained on in one go."""
+        # A piece, and the step that RLlib adds for the value after it: nothing is padded.
+        return max(LEAST_SEQUENCE, self.get_rollout_fragment_length() + 1)
 
     @override(AlgorithmConfig)
     def rl_module(self, *, model_config: Any = NotProvided, **kwargs: Any) -> RewardModelConfig:
@@ -172,6 +205,7 @@ class RewardModelConfig(AlgorithmConfig):
 
     @override(AlgorithmConfig)
     def validate(self) -> None:
+        check_settings(self)
         success_function(self.success)
         for name, options in self.reward_models.items():
             try:
@@ -179,6 +213,8 @@ class RewardModelConfig(AlgorithmConfig):
             except OptionError as error:
                 raise error.within("reward_models") from error
         check_whole_number("episodes_per_update", self.episodes_per_update, least=1)
+        if self.our_networks:
+            check_model_config(self._model_config)
         super().validate()
 
 
@@ -232,6 +268,10 @@ class EpisodesConfig(RewardModelConfig):
         mode = getattr(self.gym_env_vectorize_mode, "value", self.gym_env_vectorize_mode)
         return "auto" if mode == "vector_entry_point" else mode
 
+    @override(RewardModelConfig)
+    def has_ours_for(self, model_config: Any) -> bool:
+        return True
+
     @override(AlgorithmConfig)
     def get_default_rl_module_spec(self) -> RLModuleSpec:
         return RLModuleSpec(module_class=EpisodePolicy)
@@ -240,11 +280,13 @@ class EpisodesConfig(RewardModelConfig):
     @override(AlgorithmConfig)
     def _model_config_auto_includes(self) -> dict[str, Any]:
         included = super()._model_config_auto_includes
-        if self.facts is None:
-            return included
-        # One more than the longest episode: RLlib adds a step for the value after the last one.
-        steps = self.facts.max_episode_steps + 1
-        return included | self.view_of(self.facts.observation_space) | {"max_seq_len": steps}
+        return included | (self.view_of(self.facts.observation_space) if self.facts else {})
+
+    @property
+    @override(RewardModelConfig)
+    def _sequence(self) -> int:
+        # One more than the longest episode, as above.
+        return self.facts.max_episode_steps + 1 if self.facts else LEAST_SEQUENCE
 
     @override(AlgorithmConfig)
     def validate(self) -> None:
@@ -270,7 +312,7 @@ class EpisodesConfig(RewardModelConfig):
             check_whole_number("max_episode_steps", self.max_episode_steps, least=1)
         if self.sample_ahead and self.num_env_runners == 0 and not self.in_evaluation:
             raise OptionError("sample_ahead", "needs remote workers: set num_env_runners.")
-        self._check_model_config()
+        check_model_config(self._model_config)
         self._look_at_environment()
         # Our connectors have no state that workers would have to share.
         self._dont_auto_sync_env_runner_states = not self.own_connectors
@@ -278,34 +320,6 @@ class EpisodesConfig(RewardModelConfig):
         self.minibatch_size = self.episodes_per_minibatch * steps
         self.train_batch_size_per_learner = self.episodes_per_batch * steps
         super().validate()
-
-    def _check_model_config(self) -> None:
-        if not isinstance(self._model_config, dict):
-            kind = type(self._model_config).__name__
-            raise OptionError(
-                "model_config", f"must be a mapping of {', '.join(MODEL_CONFIG_KEYS)}, not {kind}."
-            )
-        for key, value in self._model_config.items():
-            if key not in MODEL_CONFIG_KEYS:
-                raise OptionError(
-                    f"model_config.{key}", "unknown option." + did_you_mean(key, MODEL_CONFIG_KEYS)
-                )
-            if not isinstance(value, MODEL_CONFIG_KEYS[key]) or isinstance(value, bool):
-                kind = MODEL_CONFIG_KEYS[key].__name__
-                raise OptionError(f"model_config.{key}", f"must be of type {kind}, not {value!r}.")
-            if key == "encoder" and value not in (known := ("auto", *ENCODERS)):
-                raise OptionError(
-                    "model_config.encoder",
-                    f"must be one of {', '.join(known)}, not {value!r}."
-                    + did_you_mean(value, known),
-                )
-            if key == "core":
-                try:
-                    CORES.find(value)
-                except OptionError as error:
-                    raise OptionError("model_config.core", error.message) from error
-            if key.endswith("_dim"):
-                check_whole_number(f"model_config.{key}", value, least=int(key != "core_dim"))
 
     def _look_at_environment(self) -> None:
         mode = self.vectorize_mode
@@ -320,6 +334,35 @@ class EpisodesConfig(RewardModelConfig):
                 mode=mode,
             )
             self._looked_at = asked
+
+
+def check_model_config(model_config: Any) -> None:
+    """Names, types and values of what our networks are made by."""
+    if not isinstance(model_config, dict):
+        kind = type(model_config).__name__
+        raise OptionError(
+            "model_config", f"must be a mapping of {', '.join(MODEL_CONFIG_KEYS)}, not {kind}."
+        )
+    for key, value in model_config.items():
+        if key not in MODEL_CONFIG_KEYS:
+            raise OptionError(
+                f"model_config.{key}", "unknown option." + did_you_mean(key, MODEL_CONFIG_KEYS)
+            )
+        if not isinstance(value, MODEL_CONFIG_KEYS[key]) or isinstance(value, bool):
+            kind = MODEL_CONFIG_KEYS[key].__name__
+            raise OptionError(f"model_config.{key}", f"must be of type {kind}, not {value!r}.")
+        if key == "encoder" and value not in (known := ("auto", *ENCODERS)):
+            raise OptionError(
+                "model_config.encoder",
+                f"must be one of {', '.join(known)}, not {value!r}." + did_you_mean(value, known),
+            )
+        if key == "core":
+            try:
+                CORES.find(value)
+            except OptionError as error:
+                raise OptionError("model_config.core", error.message) from error
+        if key.endswith("_dim"):
+            check_whole_number(f"model_config.{key}", value, least=int(key != "core_dim"))
 
 
 def check_whole_number(option: str, value: Any, *, least: int) -> None:

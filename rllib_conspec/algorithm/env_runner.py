@@ -15,6 +15,7 @@ from gymnasium.wrappers.vector import DictInfoToList
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
 from ray.rllib.callbacks.callbacks import RLlibCallback
 from ray.rllib.callbacks.utils import make_callback
+from ray.rllib.core import COMPONENT_RL_MODULE
 from ray.rllib.env import INPUT_ENV_SINGLE_SPACES
 from ray.rllib.env.env_context import EnvContext
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
@@ -32,6 +33,7 @@ from rllib_conspec.episodes import Episode
 from rllib_conspec.success import success_function
 
 COMPONENT_SNAPSHOT = "reward_snapshot"
+REPORT = "report"
 ENDLESS = 100_000  # steps of an episode after which nobody expects its end
 
 
@@ -126,6 +128,15 @@ class EpisodeRunner(SingleAgentEnvRunner):
         if kwargs or self.config.episodes_per_batch is not None:
             return self._play_and_report(**kwargs).episodes
         return self._sample_pieces()
+
+    @override(SingleAgentEnvRunner)
+    def sample_get_state_and_metrics(self) -> tuple[ray.ObjectRef, dict[str, Any], dict[str, Any]]:
+        """RLlib's, for asynchronous algorithms. The report comes along; the snapshot, which the
+        driver knows, does not.
+        """
+        episodes = self.sample()
+        state = self.get_state(not_components=[COMPONENT_RL_MODULE, COMPONENT_SNAPSHOT])
+        return ray.put(episodes), state | {REPORT: self.take_report()}, self.get_metrics()
 
     def _sample_pieces(self) -> list[SingleAgentEpisode]:
         """About as many steps as were played, in pieces whose episodes have ended; never nothing,

@@ -1,4 +1,4 @@
-"""What a rollout worker tells the driver, and where the learner finds the episodes behind it.
+"""What rollout workers and learners tell the driver, and where learners find the episodes.
 
 Frames travel once: a worker puts the RL episodes and the reward models' episodes, which share their
 arrays, into Ray's object store as one `Share`. The driver gets summaries, and hands on references.
@@ -47,6 +47,15 @@ class Report:
     incidents: list[str] = field(default_factory=list)  # what else the user should read, in lines
     sample_seconds: float = 0.0
     score_seconds: float = 0.0
+
+
+class RewardUpdate(NamedTuple):
+    """What a learner answers when the reward models have learned."""
+
+    metrics: dict[str, Any]
+    hints: list[str]
+    snapshot: Any
+    seconds: float  # that it took
 
 
 def fetched(thing: Any) -> Any:

@@ -200,12 +200,12 @@ def _check_model_config(model_config: Mapping[str, Any], config: Any) -> None:
     """Names and types of `model_config`: our policies', or RLlib's DefaultModelConfig."""
     from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 
-    from rllib_conspec.algorithm.config import EpisodesConfig
+    from rllib_conspec.algorithm.config import RewardModelConfig
     from rllib_conspec.networks import MODEL_CONFIG_KEYS
 
     if config._rl_module_spec is not None:
         return  # a module of the user's own, with keys of its own
-    ours = isinstance(config, EpisodesConfig)
+    ours = isinstance(config, RewardModelConfig) and config.has_ours_for(model_config)
     known = MODEL_CONFIG_KEYS if ours else DefaultModelConfig.__annotations__
     check_keys(model_config, known)
     for key, value in model_config.items():
