@@ -15,7 +15,7 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.annotations import override
 
 from rllib_conspec import environments
-from rllib_conspec.algorithm.env_runner import EpisodeRunner
+from rllib_conspec.algorithm.env_runner import SIGN, EpisodeRunner
 from rllib_conspec.algorithm.learner import with_reward_model_learner
 from rllib_conspec.algorithm.policy import VIEW, EpisodePolicy
 from rllib_conspec.algorithm.seeding import derived_seed
@@ -42,6 +42,7 @@ class RewardModelConfig(AlgorithmConfig):
         self.env_runner_cls = EpisodeRunner
         self.reward_models: dict[str, dict[str, Any]] = {}
         self.success: str = "sparse"
+        self.reward_scale: float | str = 1.0
         self.preset: str = PRESETS[0]
         self.episodes_per_batch: int | None = None
         self.episodes_per_update: int = 16
@@ -54,6 +55,7 @@ class RewardModelConfig(AlgorithmConfig):
         self,
         *,
         success: str = NotProvided,
+        reward_scale: float | str = NotProvided,
         models: Mapping[str, Mapping[str, Any]] = NotProvided,
         preset: str = NotProvided,
         episodes_per_update: int = NotProvided,
@@ -65,6 +67,10 @@ class RewardModelConfig(AlgorithmConfig):
             success: `sparse` (any positive return), `goal` (`info["is_success"]`), `top_k` (the
                 best of a batch; there is no success rate then), or the import path
                 `package.module:function` of a function of an `Episode`.
+            reward_scale: What the environment's rewards are multiplied by where the policy learns
+                from them, or `sign`: it learns from their sign. What reward models pay is added to
+                that. Returns in metrics, success and the ranking of `top_k` are of the rewards as
+                they are.
             models: Reward models by name or import path, each with its options; laid over those
                 that are set.
             preset: Values that the options of reward models start from: `few_successes` or `paper`.
@@ -76,6 +82,8 @@ class RewardModelConfig(AlgorithmConfig):
             self._use_preset(preset)
         if success is not NotProvided:
             self.success = success
+        if reward_scale is not NotProvided:
+            self.reward_scale = reward_scale
         if models is not NotProvided:
             merged = {k: dict(v) for k, v in self.reward_models.items()}
             for name, options in models.items():
@@ -129,6 +137,7 @@ class RewardModelConfig(AlgorithmConfig):
         return {
             "observation_range": 255.0 if space.dtype == "uint8" else 1.0,
             "channels": environments.channels_of(space.shape),
+            "normalize": environments.is_unbounded(space),
         }
 
     @property
@@ -173,6 +182,7 @@ class RewardModelConfig(AlgorithmConfig):
     @override(AlgorithmConfig)
     def validate(self) -> None:
         success_function(self.success)
+        check_reward_scale(self.reward_scale)
         for name, options in self.reward_models.items():
             try:
                 options_of(name, options, self.preset)
@@ -320,6 +330,12 @@ class EpisodesConfig(RewardModelConfig):
                 mode=mode,
             )
             self._looked_at = asked
+
+
+def check_reward_scale(value: Any) -> None:
+    number = isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+    if not number and value != SIGN:
+        raise OptionError("reward_scale", f"must be a number above 0 or {SIGN}, not {value!r}.")
 
 
 def check_whole_number(option: str, value: Any, *, least: int) -> None:

@@ -32,6 +32,7 @@ from rllib_conspec.episodes import Episode
 from rllib_conspec.success import success_function
 
 COMPONENT_SNAPSHOT = "reward_snapshot"
+SIGN = "sign"  # as `reward_scale`
 ENDLESS = 100_000  # steps of an episode after which nobody expects its end
 
 
@@ -321,7 +322,7 @@ class EpisodeRunner(SingleAgentEnvRunner):
         finished = [(p, joined(p, self._success, self._critical_events)) for p in whole]
         self._report.summaries += [episode.summary for _, episode in finished]
         if self.reward_model is None:
-            return _Played(episodes, finished, steps)
+            return _Played([self._with_reward(e) for e in episodes], finished, steps)
         intrinsic = self.reward_model.reward([episode for _, episode in finished])
         self._report.version = self.reward_model.version
         self._report.intrinsic_returns += [float(extra.sum()) for extra in intrinsic]
@@ -329,8 +330,27 @@ class EpisodeRunner(SingleAgentEnvRunner):
         for (pieces, _), extra in zip(finished, intrinsic, strict=True):
             ends = np.cumsum([len(piece) for piece in pieces])[:-1]
             for piece, part in zip(pieces, np.split(extra, ends), strict=True):
-                paid.append(_with_extra_reward(piece, part))
+                paid.append(self._with_reward(piece, part))
         return _Played(paid, finished, steps)
+
+    def _with_reward(
+        self, episode: SingleAgentEpisode, intrinsic: np.ndarray | None = None
+    ) -> SingleAgentEpisode:
+        """The episode as the policy learns from it: rewards scaled, and intrinsic ones [T] added.
+        A shallow copy: metrics are of the original.
+        """
+        scale = self.config.reward_scale
+        if intrinsic is None and scale == 1.0:
+            return episode
+        paid = copy.copy(episode)
+        rewards = np.asarray(episode.rewards.data, dtype=np.float32)
+        rewards = np.sign(rewards) if scale == SIGN else rewards * scale
+        if intrinsic is not None:
+            rewards[episode.rewards.lookback :] += intrinsic
+        paid.rewards = InfiniteLookbackBuffer(
+            rewards if episode.is_numpy else list(rewards), lookback=episode.rewards.lookback
+        )
+        return paid
 
     def _finished(self, piece: SingleAgentEpisode) -> list[SingleAgentEpisode] | None:
         """All pieces of the episode that ends with this one; None while it goes on."""
@@ -378,14 +398,3 @@ class _Played:
     episodes: list[SingleAgentEpisode]
     whole: list[tuple[list[SingleAgentEpisode], Episode]]
     steps: int
-
-
-def _with_extra_reward(episode: SingleAgentEpisode, extra: np.ndarray) -> SingleAgentEpisode:
-    """A shallow copy of the episode, with `extra` [T] added to its rewards."""
-    paid = copy.copy(episode)
-    rewards = np.asarray(episode.rewards.data, dtype=np.float32).copy()
-    rewards[episode.rewards.lookback :] += extra
-    paid.rewards = InfiniteLookbackBuffer(
-        rewards if episode.is_numpy else list(rewards), lookback=episode.rewards.lookback
-    )
-    return paid

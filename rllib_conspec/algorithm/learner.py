@@ -7,11 +7,13 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
+import numpy as np
 import torch
 from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
 from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
+from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.utils.annotations import override
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 from torch import Tensor
@@ -21,6 +23,7 @@ from rllib_conspec.algorithm.report import Pointer, episodes_at
 from rllib_conspec.algorithm.seeding import derived_seed, seed_everything
 from rllib_conspec.algorithm.threads import cores_for
 from rllib_conspec.auxiliary.base import PolicyBatch
+from rllib_conspec.networks.normalizing import normalizes, observe
 
 COMPONENT_REWARD_MODEL = "reward_model"
 COMPONENT_AUXILIARY = "auxiliary"
@@ -93,9 +96,19 @@ class EpisodePPOLearner(RewardModelLearner, PPOTorchLearner):
         """PPO's; with `return_state` the policy's weights are part of the answer."""
         with cores_for(observation=self._picture):
             results = super().update(*args, **kwargs)
+        self._observe(kwargs["training_data"].episodes)
         if return_state:
             results[WEIGHTS] = self.weights()
         return results
+
+    def _observe(self, episodes: Sequence[SingleAgentEpisode]) -> None:
+        """Normalise by these observations too, from now on: during the update the policy has to be
+        the one that played. Of several learners the first one's count; torch copies its buffers.
+        """
+        policy = self.module[DEFAULT_MODULE_ID].unwrapped()
+        if episodes and normalizes(policy):
+            seen = np.concatenate([e.get_observations() for e in episodes])
+            observe(policy, torch.from_numpy(seen))
 
     def weights(self) -> dict[str, Any]:
         """What a rollout worker needs of the policy."""

@@ -21,7 +21,8 @@ from rllib_conspec.networks.encoders import build_encoder, orthogonal
 
 # What `model_config` may hold, with defaults; the rest of RLlib's keys are set by the algorithm.
 MODEL_CONFIG = {"encoder": "auto", "encoder_dim": 128, "core": "gru", "core_dim": 128}
-VIEW = ("observation_range", "channels")  # how observations are read; set by the algorithm
+# How observations are read; set by the algorithm.
+VIEW = ("observation_range", "channels", "normalize")
 
 
 class EpisodePolicy(TorchRLModule, ValueFunctionAPI):

@@ -17,7 +17,7 @@ from rllib_conspec.environments.arguments import check_arguments, entry_point, p
 from rllib_conspec.environments.facts import Facts
 from rllib_conspec.environments.finding import Env, find, name_of
 from rllib_conspec.environments.making import build_many, build_one, check_mode, limit_arguments
-from rllib_conspec.environments.observations import channels_of, shaped
+from rllib_conspec.environments.observations import channels_of, is_unbounded, shaped
 from rllib_conspec.environments.ranges import observation_range, played
 from rllib_conspec.environments.wrappers import attribute
 from rllib_conspec.errors import OptionError, UserError
@@ -139,6 +139,7 @@ class _View:
             vectorised=vectorised,
             observation_range=observation_range(space, self._checked(played(env), space)),
             channels=channels_of(space.shape),
+            normalize=is_unbounded(space),
             observation_names=_names(names, space),
         )
 

@@ -9,6 +9,10 @@ import gymnasium as gym
 from rllib_conspec.unity.client import builtin
 
 ENTRY_POINTS = {
+    "DelayedControl-v0": (
+        "rllib_conspec.tasks.control.env:DelayedControlEnv",
+        "rllib_conspec.tasks.control.vector:make_vector",
+    ),
     "MultiKeyToDoor-v0": (
         "rllib_conspec.tasks.keys.env:MultiKeyToDoorEnv",
         "rllib_conspec.tasks.keys.vector:MultiKeyToDoorVectorEnv",

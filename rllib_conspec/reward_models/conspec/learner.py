@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from rllib_conspec.episodes import Episode
+from rllib_conspec.networks.normalizing import normalizes, observe
 from rllib_conspec.reward_models.conspec import loss as L
 from rllib_conspec.reward_models.conspec.ages import HELD_OUT, Ages
 from rllib_conspec.reward_models.conspec.contrast import (
@@ -79,6 +80,9 @@ class ConSpecLearner:
         if self.options.memory == "newest":
             self._note_unseen(won, lost)
         self.memory.add(won, lost)
+        if normalizes(self.model):
+            seen = np.concatenate([e.frames for e in (*won, *lost)])
+            observe(self.model, torch.from_numpy(seen))
 
     @property
     def learning(self) -> bool:

@@ -41,7 +41,11 @@ class ConSpecModel(RewardModel):
     def _view(self) -> dict[str, Any]:
         """How observations are to be read."""
         s = self.setting
-        return {"observation_range": s.observation_range, "channels": s.channels}
+        return {
+            "observation_range": s.observation_range,
+            "channels": s.channels,
+            "normalize": s.normalize,
+        }
 
     def check(self) -> None:
         with torch.device("meta"):

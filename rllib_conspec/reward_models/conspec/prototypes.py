@@ -23,7 +23,7 @@ class Prototypes(nn.Module):
     """Encoder f_W, projections g_theta and prototype vectors h_1..h_H."""
 
     def __init__(self, options: ConSpecOptions, shape: Sequence[int], **view: Any) -> None:
-        """`view` says how observations are to be read: `observation_range` and `channels`."""
+        """`view` says how observations are to be read, as `build_encoder` takes it."""
         super().__init__()
         count, width = options.num_prototypes, options.projection_dim
         self.relu_after_both = options.form == "code"
