@@ -26,7 +26,7 @@ from rllib_conspec.networks.encoders import ENCODERS
 from rllib_conspec.reward_models import find_model, options_of
 from rllib_conspec.reward_models.base import RewardModel, Setting
 from rllib_conspec.reward_models.together import Together
-from rllib_conspec.success import success_function
+from rllib_conspec.success import RELATIVE, success_function
 
 PRESETS = ("few_successes", "paper")
 
@@ -120,6 +120,7 @@ class RewardModelConfig(AlgorithmConfig):
             observation_space,
             action_space,
             self.gamma,
+            best_of=self._best_of,
             device=device,
             # Equal on all learners, so that what their models hold stays equal.
             seed=derived_seed(self.seed, "reward_model"),
@@ -129,6 +130,13 @@ class RewardModelConfig(AlgorithmConfig):
             return Together(self.reward_models, setting, self.preset)
         except OptionError as error:
             raise error.within("reward_models") from error
+
+    @property
+    def _best_of(self) -> int | None:
+        """Of how many episodes the best succeed, where success is relative."""
+        if self.success != RELATIVE:
+            return None
+        return self.episodes_per_batch or self.episodes_per_update
 
     def view_of(self, space: spaces.Box) -> dict[str, Any]:
         """How observations are to be read."""

@@ -35,6 +35,8 @@ class Setting:
     observation_range: float = 255.0
     channels: str = "last"  # of pictures: first or last
     normalize: bool = False  # vectors without a range: scale them by what was seen
+    # Where success is relative: the episodes among which the best succeed. None: it is not.
+    best_of: int | None = None
     device: Any = "cpu"  # the learner's
     seed: int | None = None  # equal on all learners, so that what they draw stays equal
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from rllib_conspec.episodes import Episode, Summary
+from rllib_conspec.errors import OptionError
 from rllib_conspec.reward_models.base import Description, RewardModel
 from rllib_conspec.reward_models.conspec.hints import hints
 from rllib_conspec.reward_models.conspec.learner import ConSpecLearner
@@ -48,6 +49,13 @@ class ConSpecModel(RewardModel):
         }
 
     def check(self) -> None:
+        best, batch = self.options.max_new_successes, self.setting.best_of
+        if batch is not None and best >= batch:
+            raise OptionError(
+                "max_new_successes",
+                f"is {best}: with success top_k, all {batch} episodes of a batch would be "
+                f"successes, and none a failure. Set it to {max(1, batch // 4)}.",
+            )
         with torch.device("meta"):
             Prototypes(self.options, self.setting.shape, **self._view)
 

@@ -20,8 +20,11 @@ def play(env, count, seed=0):
     actions = np.random.default_rng(seed).uniform(-1, 1, (count, *env.action_space.shape))
     steps = [env.step(a.astype(np.float32)) for a in actions]
     seen, rewards, terminated, truncated, infos = (list(part) for part in zip(*steps, strict=True))
-    return actions, np.array([first, *seen]), *map(np.array, (rewards, terminated, truncated)), (
-        [info, *infos]
+    return (
+        actions,
+        np.array([first, *seen]),
+        *map(np.array, (rewards, terminated, truncated)),
+        ([info, *infos]),
     )
 
 
