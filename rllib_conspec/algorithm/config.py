@@ -28,7 +28,7 @@ from rllib_conspec.reward_models.base import RewardModel, Setting
 from rllib_conspec.reward_models.together import Together
 from rllib_conspec.success import RELATIVE, success_function
 
-PRESETS = ("few_successes", "paper")
+PRESETS = ("few_successes", "paper", "control", "atari")
 
 
 class RewardModelConfig(AlgorithmConfig):
@@ -73,7 +73,8 @@ class RewardModelConfig(AlgorithmConfig):
                 they are.
             models: Reward models by name or import path, each with its options; laid over those
                 that are set.
-            preset: Values that the options of reward models start from: `few_successes` or `paper`.
+            preset: Values that the options of reward models start from: `few_successes`, `paper`,
+                `control` or `atari`.
             episodes_per_update: With algorithms that take a few steps at a time: finished episodes
                 that make an update of the reward models.
             worker_timeout_s: How long to wait while no rollout worker answers.

@@ -18,17 +18,15 @@ STEPS, BATCH = 30, 6
 def control_config(config_class=ConSpecConfig, *, robot="Hopper-v5", scale=0.01, **conspec):
     config = (
         config_class()
-        .rewards(success="top_k", reward_scale=scale)
+        .rewards(preset="control", reward_scale=scale)
         .environment("rllib_conspec:DelayedControl-v0", env_config={"robot": robot})
         .episodes(per_batch=BATCH, per_minibatch=3, max_steps=STEPS)
         .env_runners(num_env_runners=0, num_envs_per_env_runner=3)
-        .rl_module(model_config={"encoder_dim": 8, "core_dim": 0})
+        .rl_module(model_config={"encoder_dim": 8})
         .debugging(seed=1)
     )
     if config_class is ConSpecConfig:
-        config.conspec(
-            **(EAGER | {"memory": "newest", "top_k": 20, "max_new_successes": 2} | conspec)
-        )
+        config.conspec(**EAGER | conspec)
     return config
 
 
@@ -48,9 +46,8 @@ def test_two_iterations(built, robot):
 
     def successes(learner):
         memory = learner.reward_model.models["conspec"].learner.memory
-        return [
-            [float(e.rewards.sum()) for e in kind] for kind in (memory.successes, memory.failures)
-        ]
+        kinds = (memory.successes, memory.failures)
+        return [[float(e.rewards.sum()) for e in kind] for kind in kinds]
 
     ((won, lost),) = on_learners(algo, successes)
     # The best two of the last batch are the newest successes: none of its failures is better.
@@ -95,7 +92,7 @@ def test_a_scale_that_makes_no_sense_is_refused(scale):
 
 
 def test_policy_worker_and_prototypes_normalise_by_what_was_played(built, tmp_path):
-    algo = built(control_config(threshold=0.0, pay_once=False))
+    algo = built(control_config(threshold=0.0))
     for _ in range(2):
         result = algo.train()
     steps = result["env_runners"]["num_env_steps_sampled_lifetime"]

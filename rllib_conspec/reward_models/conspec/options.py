@@ -3,7 +3,8 @@ possible.
 
 The defaults are the paper's values for the multi-key-to-door tasks: the preset `paper`. Options
 that depart from the paper are named as such in their help text. The preset `few_successes`, which
-an experiment gets that names none, learns from a handful of successes with small networks.
+an experiment gets that names none, learns from a handful of successes with small networks;
+`control` and `atari` are for the tasks of these names.
 """
 
 from __future__ import annotations
@@ -199,5 +200,21 @@ PRESETS = {
         "diversity_moves": "live",
         "diversity_window": 3,  # a prototype on a step and one on the next are one too many
         "pay_once": True,  # or a policy may live on taking a key, dropping it and taking it again
+    },
+    # The paper's choices for these tasks, with networks of the policy's size.
+    "control": {
+        "encoder_dim": 64,
+        "projection_dim": 100,
+        "recruit_start": 3,
+        "top_k": 20,
+        "steps_per_iteration": 4,
+    },
+    "atari": {
+        "num_prototypes": 3,
+        "encoder_dim": 256,
+        "projection_dim": 100,
+        "memory_batch": 4,
+        "top_k": 20,
+        "intrinsic_coeff": 0.5,
     },
 }

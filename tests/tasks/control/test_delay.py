@@ -108,5 +108,5 @@ def test_without_a_forward_part_all_is_held_back():
 
 
 def test_without_x_there_is_one_line():
-    with pytest.raises(OptionError, match="^env: has no x_position in its infos"):
+    with pytest.raises(OptionError, match=r"^env: has no x_position in its infos"):
         rewards(DelayedForward(Runner(told=()), 1.0), [0.5])

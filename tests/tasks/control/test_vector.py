@@ -71,7 +71,7 @@ def test_returns_are_those_of_gymnasiums_own_environment(robot):
         while not over:
             action = rng.uniform(-1, 1, plain.action_space.shape).astype(np.float32)
             _, late, *_ = delayed.step(action)
-            _, reward, terminated, truncated, info = plain.step(action)
+            _, reward, terminated, truncated, _ = plain.step(action)
             sums += late, reward
             over = terminated or truncated
         assert sums[0] == pytest.approx(sums[1])
