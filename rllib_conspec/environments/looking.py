@@ -16,7 +16,13 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from rllib_conspec.environments.arguments import check_arguments, entry_point, parameters_of
 from rllib_conspec.environments.facts import Facts
 from rllib_conspec.environments.finding import Env, find, name_of
-from rllib_conspec.environments.making import build_many, build_one, check_mode, limit_arguments
+from rllib_conspec.environments.making import (
+    build_many,
+    build_one,
+    check_mode,
+    limit_arguments,
+    timed,
+)
 from rllib_conspec.environments.observations import channels_of, is_unbounded, shaped
 from rllib_conspec.environments.ranges import observation_range, played
 from rllib_conspec.environments.wrappers import attribute
@@ -96,7 +102,8 @@ class _View:
             env.close()
 
     def of_single_form(self, vectorised: bool) -> Facts:
-        env = self._build(lambda: build_one(self.spec, self.env_config, check=True))
+        spec = timed(self.spec, self.limit)
+        env = self._build(lambda: build_one(spec, self.env_config, check=True))
         try:
             return self._facts(env, vectorised=vectorised and self._is_honoured(env))
         finally:

@@ -98,14 +98,20 @@ def build_one(
 ) -> gym.Env:
     """One environment with raw observations; `check` lets Gymnasium watch its first steps."""
     given = {"disable_env_checker": not check} | arguments(spec, env_config, render_mode)
-    if limit is not None and "max_episode_steps" in parameters_of(entry_point(spec)):
-        # It keeps its time itself: what is paid on an episode's last step must come in time.
-        # Gymnasium takes a keyword of this name for its own.
-        spec = copy.copy(spec)
-        spec.kwargs = {**spec.kwargs, "max_episode_steps": limit}
     # The registered limit is left out and `limit` alone counts: it may also be the higher one.
-    env = gym.make(spec, **given | {"max_episode_steps": -1})
+    env = gym.make(timed(spec, limit), **given | {"max_episode_steps": -1})
     return env if limit is None else TimeLimit(env, limit)
+
+
+def timed(spec: EnvSpec, limit: int | None) -> EnvSpec:
+    """The specification with the longest episode said in it, where the environment keeps its time
+    itself: what it does on an episode's last step must come in time.
+    """
+    if limit is None or "max_episode_steps" not in parameters_of(entry_point(spec)):
+        return spec
+    spec = copy.copy(spec)  # Gymnasium would take a keyword of this name for its own
+    spec.kwargs = {**spec.kwargs, "max_episode_steps": limit}
+    return spec
 
 
 def build_many(

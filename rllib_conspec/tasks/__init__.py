@@ -9,6 +9,10 @@ import gymnasium as gym
 from rllib_conspec.unity.client import builtin
 
 ENTRY_POINTS = {
+    "Atari-v0": (
+        "rllib_conspec.tasks.atari.env:AtariColourEnv",
+        "rllib_conspec.tasks.atari.vector:AtariColourVectorEnv",
+    ),
     "DelayedControl-v0": (
         "rllib_conspec.tasks.control.env:DelayedControlEnv",
         "rllib_conspec.tasks.control.vector:make_vector",

@@ -82,7 +82,7 @@ def test_without_reward_models_rewards_are_scaled_too():
     returns = [s.extrinsic_return for s in runner.take_report().summaries]
     rewards = np.concatenate([e.get_rewards() for e in episodes])
     assert set(np.unique(rewards)) <= {-1.0, 0.0, 1.0}
-    assert max(returns) > STEPS
+    assert any(abs(r - round(r)) > 0.01 for r in returns)  # no sums of signs
 
 
 @pytest.mark.parametrize("scale", [0, -1.0, "signs", True])
