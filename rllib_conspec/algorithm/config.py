@@ -323,7 +323,7 @@ class EpisodesConfig(RewardModelConfig):
                     CORES.find(value)
                 except OptionError as error:
                     raise OptionError("model_config.core", error.message) from error
-            if key.endswith("_dim"):
+            if key.endswith("_dim") or key == "max_seq_len":
                 check_whole_number(f"model_config.{key}", value, least=int(key != "core_dim"))
 
     def _look_at_environment(self) -> None:

@@ -13,7 +13,7 @@ from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
 from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
-from ray.rllib.env.single_agent_episode import SingleAgentEpisode
+from ray.rllib.core.learner.training_data import TrainingData
 from ray.rllib.utils.annotations import override
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 from torch import Tensor
@@ -94,21 +94,23 @@ class EpisodePPOLearner(RewardModelLearner, PPOTorchLearner):
     @override(PPOTorchLearner)
     def update(self, *args: Any, return_state: bool = False, **kwargs: Any) -> Any:
         """PPO's; with `return_state` the policy's weights are part of the answer."""
+        seen = self._seen(kwargs["training_data"])
         with cores_for(observation=self._picture):
             results = super().update(*args, **kwargs)
-        self._observe(kwargs["training_data"].episodes)
+        if seen is not None:
+            observe(self.module[DEFAULT_MODULE_ID].unwrapped(), seen)
         if return_state:
             results[WEIGHTS] = self.weights()
         return results
 
-    def _observe(self, episodes: Sequence[SingleAgentEpisode]) -> None:
-        """Normalise by these observations too, from now on: during the update the policy has to be
-        the one that played. Of several learners the first one's count; torch copies its buffers.
+    def _seen(self, data: TrainingData) -> Tensor | None:
+        """The observations to normalise by after this update, during which the policy has to be
+        the one that played. Of several learners the first one's count: torch copies its buffers.
         """
-        policy = self.module[DEFAULT_MODULE_ID].unwrapped()
-        if episodes and normalizes(policy):
-            seen = np.concatenate([e.get_observations() for e in episodes])
-            observe(policy, torch.from_numpy(seen))
+        if not normalizes(self.module[DEFAULT_MODULE_ID].unwrapped()):
+            return None
+        data.solve_refs()  # now: RLlib adds steps to these episodes
+        return torch.from_numpy(np.concatenate([e.get_observations() for e in data.episodes]))
 
     def weights(self) -> dict[str, Any]:
         """What a rollout worker needs of the policy."""

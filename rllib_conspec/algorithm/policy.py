@@ -1,14 +1,15 @@
 """The policies: an encoder, a core (its memory, if any), and heads for actions and value.
 
 `model_config`: `encoder` (auto, conv, impala, strided, mlp), `encoder_dim`, `core` (gru, or the
-import path of another), `core_dim` (0: no memory). The paper's: keys conv 512 + gru 512; pixels
-impala 256 without memory; continuous control mlp 64.
+import path of another), `core_dim` (0: no memory), `max_seq_len` (by default whole episodes). The
+paper's: keys conv 512 + gru 512; pixels impala 256 without memory; continuous control mlp 64.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import torch
 from gymnasium import spaces
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.apis.value_function_api import ValueFunctionAPI
@@ -18,9 +19,16 @@ from torch import Tensor, nn
 
 from rllib_conspec.networks.cores import build_core
 from rllib_conspec.networks.encoders import build_encoder, orthogonal
+from rllib_conspec.networks.pieces import encode
 
 # What `model_config` may hold, with defaults; the rest of RLlib's keys are set by the algorithm.
-MODEL_CONFIG = {"encoder": "auto", "encoder_dim": 128, "core": "gru", "core_dim": 128}
+MODEL_CONFIG = {
+    "encoder": "auto",
+    "encoder_dim": 128,
+    "core": "gru",
+    "core_dim": 128,
+    "max_seq_len": None,
+}
 # How observations are read; set by the algorithm.
 VIEW = ("observation_range", "channels", "normalize")
 
@@ -61,8 +69,10 @@ class EpisodePolicy(TorchRLModule, ValueFunctionAPI):
 
     @override(ValueFunctionAPI)
     def compute_values(self, batch: dict[str, Any], embeddings: Tensor | None = None) -> Tensor:
+        """Values; without `embeddings` of a whole training batch, for advantages: no graph."""
         if embeddings is None:
-            embeddings, _ = self._features(batch)
+            with torch.no_grad():
+                return self.compute_values(batch, self._features(batch)[0])
         return self.value(embeddings).squeeze(-1)
 
     def act(
@@ -77,9 +87,9 @@ class EpisodePolicy(TorchRLModule, ValueFunctionAPI):
     def _features(self, batch: dict[str, Any]) -> tuple[Tensor, dict[str, Tensor]]:
         observations = batch[Columns.OBS]
         if not self.is_stateful():
-            return self.core(self.encoder(observations), {})
+            return self.core(encode(self.encoder, observations), {})
         steps = observations.shape[:2]
-        z = self.encoder(observations.flatten(0, 1)).unflatten(0, steps)
+        z = encode(self.encoder, observations.flatten(0, 1)).unflatten(0, steps)
         return self.core(z, batch[Columns.STATE_IN])
 
 

@@ -49,6 +49,7 @@ class _Trace:
     inputs: np.ndarray  # [E, A], inputs of the action distribution
     actions: np.ndarray  # [E, …]
     outputs: Mapping[str, np.ndarray]  # of the policy's core, each [E, …], most often none
+    state: Mapping[str, np.ndarray]  # of its memory after the step; empty if nobody needs it
     rewards: np.ndarray  # [E]
     infos: Mapping[str, Any]  # of the vector environment, most often empty
 
@@ -90,6 +91,9 @@ class Player:
         self.device = module.actor.weight.device
         self.dropped = 0  # episodes that their environment lost in `play`
         self._longest = longest  # steps of an episode
+        # Where a core learns through pieces of an episode, each begins with what was known then.
+        pieces = module.model_config.get("max_seq_len") or longest + 1
+        self._keeps_states = module.is_stateful() and pieces <= longest
         self._normalize = normalize
         self._clip = clip
 
@@ -121,7 +125,8 @@ class Player:
                 step = self.env.step(self.to_env(actions))
                 observations, rewards, terminated, truncated, infos = step
                 kept = {name: o.cpu().numpy() for name, o in outputs.items()}
-                traces.append(_Trace(inputs.cpu().numpy(), actions, kept, rewards, infos))
+                known = {k: s.cpu().numpy() for k, s in state.items() if self._keeps_states}
+                traces.append(_Trace(inputs.cpu().numpy(), actions, kept, known, rewards, infos))
                 block.append(observations)
                 t = len(traces)
                 # The step that resets an environment belongs to no episode.
@@ -172,6 +177,7 @@ class Player:
         }
         for name in steps[0].outputs:
             extra[name] = np.stack([t.outputs[name] for t in steps])
+        states = {name: np.stack([t.state[name] for t in steps]) for name in steps[0].state}
         return [
             SingleAgentEpisode(
                 observation_space=self.env.single_observation_space,
@@ -185,7 +191,8 @@ class Player:
                 extra_model_outputs={
                     name: InfiniteLookbackBuffer(values[a:b, e].copy())
                     for name, values in extra.items()
-                },
+                }
+                | _states(states, e, a, b),
                 t_started=0,
                 len_lookback_buffer=0,
             )
@@ -197,6 +204,14 @@ class Player:
             torch.from_numpy(inputs)
         )
         return distribution.logp(torch.from_numpy(actions)).numpy()
+
+
+def _states(states: Mapping[str, np.ndarray], e: int, a: int, b: int) -> dict[str, Any]:
+    """One episode's part of the states [T, E, …], as RLlib's connectors look for it."""
+    if not states:
+        return {}
+    own = {name: values[a:b, e].copy() for name, values in states.items()}
+    return {Columns.STATE_OUT: InfiniteLookbackBuffer(own)}
 
 
 def _dropped(infos: Mapping[str, Any], size: int) -> np.ndarray:

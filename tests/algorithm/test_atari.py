@@ -34,7 +34,7 @@ def test_two_iterations(built):
 
     def memories(learner):
         memory = learner.reward_model.models["conspec"].learner.memory
-        return [list(memory.successes), list(memory.failures)]
+        return [[e.unpacked() for e in kind] for kind in (memory.successes, memory.failures)]
 
     ((won, lost),) = on_learners(algo, memories)
     assert won[-1].observations.shape == (STEPS + 1, 84, 84, 3)

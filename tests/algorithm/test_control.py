@@ -47,7 +47,7 @@ def test_two_iterations(built, robot):
     def successes(learner):
         memory = learner.reward_model.models["conspec"].learner.memory
         kinds = (memory.successes, memory.failures)
-        return [[float(e.rewards.sum()) for e in kind] for kind in kinds]
+        return [[float(e.rest.rewards.sum()) for e in kind] for kind in kinds]
 
     ((won, lost),) = on_learners(algo, successes)
     # The best two of the last batch are the newest successes: none of its failures is better.
@@ -130,9 +130,9 @@ def _equal(a, b):
 
 def test_the_policy_that_is_updated_is_the_one_that_played(built):
     """Moments change after the update: its first ratios of probabilities are 1."""
-    algo = built(control_config(WholeEpisodePPOConfig).training(num_epochs=1, lr=1e-12))
+    config = control_config(WholeEpisodePPOConfig)
+    config.training(num_epochs=1, lr=1e-12, use_kl_loss=True, kl_coeff=0.0)
+    algo = built(config)
     for _ in range(3):
         result = algo.train()
-    learned = result["learners"]["default_policy"]
-    assert learned["mean_kl_loss"] == 0 or abs(learned["mean_kl_loss"]) < 1e-6
-    assert abs(learned["policy_loss"]) < 1e-4
+    assert abs(result["learners"]["default_policy"]["mean_kl_loss"]) < 1e-6
