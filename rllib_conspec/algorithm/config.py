@@ -11,7 +11,9 @@ from typing import Any, ClassVar
 
 from gymnasium import spaces
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
+from ray.rllib.callbacks.callbacks import RLlibCallback
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.utils import force_list
 from ray.rllib.utils.annotations import override
 
 from rllib_conspec import environments
@@ -89,8 +91,10 @@ class RewardModelConfig(AlgorithmConfig):
             merged = {k: dict(v) for k, v in self.reward_models.items()}
             for name, options in models.items():
                 options_of(name, options, self.preset)
-                merged[name] = merged.get(name, {}) | dict(options)
-                options_of(name, merged[name], self.preset)
+                whole = merged.get(name, {}) | dict(options)
+                found = options_of(name, whole, self.preset)
+                # As the options have them: a file is named by its full path, wherever it is read.
+                merged[name] = {key: getattr(found, key) for key in whole}
             self.reward_models = merged
         if episodes_per_update is not NotProvided:
             self.episodes_per_update = episodes_per_update
@@ -121,6 +125,8 @@ class RewardModelConfig(AlgorithmConfig):
             observation_space,
             action_space,
             self.gamma,
+            plays=self.facts.plays if self.facts else "",
+            version=self.facts.version if self.facts else "",
             best_of=self._best_of,
             device=device,
             # Equal on all learners, so that what their models hold stays equal.
@@ -154,6 +160,12 @@ class RewardModelConfig(AlgorithmConfig):
         """Whether the user has connectors between environment and policy."""
         return (
             self._env_to_module_connector is not None or self._module_to_env_connector is not None
+        )
+
+    @property
+    def own_callbacks(self) -> bool:
+        return any(c is not RLlibCallback for c in force_list(self.callbacks_class)) or any(
+            value for name, value in vars(self).items() if name.startswith("callbacks_on_")
         )
 
     @override(AlgorithmConfig)
@@ -210,6 +222,7 @@ class EpisodesConfig(RewardModelConfig):
         self.episodes_per_batch = 16
         self.episodes_per_minibatch: int = 4
         self.max_episode_steps: int | None = None
+        self.epsilon: float = 0.0
         # The environment's own vector form where it has one that fits, else sync.
         self.gym_env_vectorize_mode = "vector_entry_point"
         self._looked_at: tuple | None = None  # what `facts` was found for
@@ -221,6 +234,7 @@ class EpisodesConfig(RewardModelConfig):
         per_minibatch: int = NotProvided,
         max_steps: int | None = NotProvided,
         observation_key: str | None = NotProvided,
+        epsilon: float = NotProvided,
         sample_ahead: bool = NotProvided,
     ) -> EpisodesConfig:
         """Set how many whole episodes make a training batch (B) and a minibatch.
@@ -230,6 +244,8 @@ class EpisodesConfig(RewardModelConfig):
             per_minibatch: Episodes per gradient step.
             max_steps: Time limit of an episode. By default the environment's own.
             observation_key: Of Dict observations, the entry that the agent sees.
+            epsilon: Share of the actions that are drawn evenly from all instead of by the policy,
+                while it explores. Discrete actions only.
             sample_ahead: Let remote workers play the next batch while the reward models learn. It
                 hides the shorter of the two, and pays with a snapshot that is one iteration older
                 than in Algorithm 1, whose order is the default.
@@ -242,6 +258,8 @@ class EpisodesConfig(RewardModelConfig):
             self.max_episode_steps = max_steps
         if observation_key is not NotProvided:
             self.observation_key = observation_key
+        if epsilon is not NotProvided:
+            self.epsilon = epsilon
         if sample_ahead is not NotProvided:
             self.sample_ahead = sample_ahead
         return self
@@ -293,6 +311,7 @@ class EpisodesConfig(RewardModelConfig):
         self._look_at_environment()
         # Our connectors have no state that workers would have to share.
         self._dont_auto_sync_env_runner_states = not self.own_connectors
+        self._check_epsilon()
         steps = self.facts.max_episode_steps + 1
         self.minibatch_size = self.episodes_per_minibatch * steps
         self.train_batch_size_per_learner = self.episodes_per_batch * steps
@@ -325,6 +344,15 @@ class EpisodesConfig(RewardModelConfig):
                     raise OptionError("model_config.core", error.message) from error
             if key.endswith("_dim") or key == "max_seq_len":
                 check_whole_number(f"model_config.{key}", value, least=int(key != "core_dim"))
+
+    def _check_epsilon(self) -> None:
+        number = isinstance(self.epsilon, int | float) and not isinstance(self.epsilon, bool)
+        if not number or not 0 <= self.epsilon <= 1:
+            raise OptionError("epsilon", f"must be a number from 0 to 1, not {self.epsilon!r}.")
+        if self.epsilon and not isinstance(self.facts.action_space, spaces.Discrete):
+            raise OptionError("epsilon", "needs Discrete actions; this environment has others.")
+        if self.epsilon and (self.own_connectors or self.own_callbacks):
+            raise OptionError("epsilon", "does not work with connectors or callbacks of your own.")
 
     def _look_at_environment(self) -> None:
         mode = self.vectorize_mode

@@ -13,14 +13,12 @@ import numpy as np
 import ray
 from gymnasium.wrappers.vector import DictInfoToList
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
-from ray.rllib.callbacks.callbacks import RLlibCallback
 from ray.rllib.callbacks.utils import make_callback
 from ray.rllib.env import INPUT_ENV_SINGLE_SPACES
 from ray.rllib.env.env_context import EnvContext
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.env.utils.infinite_lookback_buffer import InfiniteLookbackBuffer
-from ray.rllib.utils import force_list
 from ray.rllib.utils.annotations import override
 
 from rllib_conspec import environments
@@ -257,6 +255,7 @@ class EpisodeRunner(SingleAgentEnvRunner):
             longest=self.config.facts.max_episode_steps,
             normalize=self.config.normalize_actions,
             clip=self.config.clip_actions,
+            epsilon=self.config.epsilon if self.config.explore else 0.0,
         )
         episodes = player.play(count, explore=self.config.explore, seed=seed)
         self._report.dropped += player.dropped
@@ -301,12 +300,8 @@ class EpisodeRunner(SingleAgentEnvRunner):
     def _plays_quickly(self) -> bool:
         """Users' connectors and callbacks are theirs to have: RLlib's loop calls them."""
         config = self.config
-        own_callbacks = any(
-            c is not RLlibCallback for c in force_list(config.callbacks_class)
-        ) or any(value for name, value in vars(config).items() if name.startswith("callbacks_on_"))
-        return (
-            not own_callbacks and not config.own_connectors and can_play(self.env.env, self.module)
-        )
+        own = config.own_callbacks or config.own_connectors
+        return not own and can_play(self.env.env, self.module)
 
     # --- intrinsic rewards --------------------------------------------------------------------
 

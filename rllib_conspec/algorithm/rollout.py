@@ -85,6 +85,7 @@ class Player:
         longest: int,
         normalize: bool,
         clip: bool,
+        epsilon: float = 0.0,
     ) -> None:
         self.env = env
         self.module = module
@@ -96,6 +97,7 @@ class Player:
         self._keeps_states = module.is_stateful() and pieces <= longest
         self._normalize = normalize
         self._clip = clip
+        self._epsilon = epsilon  # share of actions that are drawn evenly
 
     def play(self, count: int, *, explore: bool, seed: int | None) -> list[SingleAgentEpisode]:
         """Exactly `count` episodes, in the order in which they were started."""
@@ -147,12 +149,20 @@ class Player:
         if isinstance(self.env.single_action_space, spaces.Discrete):
             if not explore:
                 return inputs.argmax(-1).cpu().numpy()
-            return torch.multinomial(inputs.softmax(-1), 1, generator=generator)[:, 0].cpu().numpy()
+            chances = self._chances(inputs)
+            return torch.multinomial(chances, 1, generator=generator)[:, 0].cpu().numpy()
         mean, log_std = inputs.chunk(2, dim=-1)
         if not explore:
             return mean.cpu().numpy()
         noise = torch.randn(mean.shape, generator=generator, device=self.device)
         return (mean + log_std.exp() * noise).cpu().numpy()
+
+    def _chances(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Of Discrete actions: the policy's, mixed with even ones."""
+        policys = inputs.softmax(-1)
+        if not self._epsilon:
+            return policys
+        return (1 - self._epsilon) * policys + self._epsilon / inputs.shape[-1]
 
     def to_env(self, actions: np.ndarray) -> np.ndarray:
         """Actions in the environment's range; episodes keep what the policy chose."""
@@ -200,6 +210,10 @@ class Player:
         ]
 
     def _log_probability(self, inputs: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """Of the actions as they were drawn: what PPO's ratios are to correct."""
+        if self._epsilon:
+            chances = self._chances(torch.from_numpy(inputs)).numpy()
+            return np.log(np.take_along_axis(chances, actions[..., None], axis=-1)[..., 0])
         distribution = self.module.get_exploration_action_dist_cls().from_logits(
             torch.from_numpy(inputs)
         )

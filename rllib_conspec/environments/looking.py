@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,7 @@ class _View:
                 "max_episode_steps", "is not known for this environment; set it in the config."
             )
         names = _attribute(env, "observation_names")
+        plays, version = self._played(env)
         env = shaped(env, self.observation_key)
         many = isinstance(env, VectorEnv)
         space = env.single_observation_space if many else env.observation_space
@@ -147,8 +149,26 @@ class _View:
             observation_range=observation_range(space, self._checked(played(env), space)),
             channels=channels_of(space.shape),
             normalize=is_unbounded(space),
+            plays=plays,
+            version=version,
             observation_names=_names(names, space),
         )
+
+    def _played(self, env: gym.Env | VectorEnv) -> tuple[str, str]:
+        """What is played and by which program: as the environment says, or by its name, its
+        options and the package that it comes from.
+        """
+        plays, version = _attribute(env, "plays"), _attribute(env, "version")
+        if isinstance(plays, str) and isinstance(version, str):
+            return plays, version
+        options = {k: v for k, v in self.env_config.items() if k != "max_episode_steps"}
+        said = "".join(f" {key}={options[key]}" for key in sorted(options))
+        package = getattr(entry_point(self.spec), "__module__", "").split(".")[0]
+        try:
+            version = f"{package} {metadata.version(package)}"
+        except (metadata.PackageNotFoundError, ValueError):  # a file of the user's own
+            version = ""
+        return self.name + said, version
 
     def _checked(self, seen: Iterable[np.ndarray], space: spaces.Box) -> Iterator[np.ndarray]:
         """`seen`, with one line for what goes wrong on the way."""

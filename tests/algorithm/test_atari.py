@@ -6,6 +6,9 @@ from tiny import EAGER, on_learners
 
 from rllib_conspec import ConSpecConfig, WholeEpisodePPOConfig
 from rllib_conspec.algorithm.env_runner import EpisodeRunner
+from rllib_conspec.algorithm.report import joined
+from rllib_conspec.errors import OptionError
+from rllib_conspec.recordings import Origin, Recording, save
 
 STEPS, BATCH = 40, 4
 
@@ -58,3 +61,22 @@ def test_the_policy_learns_from_signs_and_all_else_is_points(delayed):
         assert rewards.any() == (points > 0)
         assert not delayed or not rewards[:-1].any()
         assert episode.is_terminated  # nothing is expected beyond the end
+
+
+def test_demonstrations_are_what_it_starts_from(built, tmp_path):
+    config = atari_config(WholeEpisodePPOConfig)
+    config.validate()
+    runner = EpisodeRunner(config=config, worker_index=0, num_workers=0)
+    played = [joined([e], lambda _: True, ()) for e in runner.sample()[:2]]
+    facts = config.facts
+    origin = Origin.of(facts.plays, facts.version, facts.observation_space, facts.action_space)
+    assert origin.plays == "AirRaid" and origin.version.startswith("ale-py ")
+    save(tmp_path / "demos", Recording(origin, "", 0, tuple(e.packed() for e in played)))
+    paid = atari_config(delayed=False, demonstrations=str(tmp_path / "demos"), min_successes=2)
+    paid.rewards(success="tiny:reached_fifty")  # which no episode of 40 steps does
+    result = built(paid).train()
+    assert result["conspec"]["successes"] == 2 and np.isfinite(result["conspec"]["loss"])
+    other = atari_config(demonstrations=str(tmp_path / "demos"))
+    other.environment(env_config={"game": "Pong"})
+    with pytest.raises(OptionError, match="demonstrations: .* is of AirRaid, not of Pong"):
+        built(other)

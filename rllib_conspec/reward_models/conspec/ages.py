@@ -52,15 +52,21 @@ class Ages:
         self.held: list[Age] = []
         self.seen = (0, 0)  # successes and failures ever taken in
         self.frozen: dict[int, int] = {}  # prototype → number of the last age that is its own
+        self._waiting: tuple[PackedEpisode, ...] = ()  # successes from before the first batch
+
+    def start_from(self, successes: Sequence[PackedEpisode]) -> None:
+        """Compare these with the failures of the first batch that has any."""
+        self._waiting = tuple(successes)
 
     def add(self, won: Sequence[Episode], lost: Sequence[Episode]) -> None:
         """Take in a batch; one without successes or without failures tells nothing."""
         self.seen = self.seen[0] + len(won), self.seen[1] + len(lost)
         self._batches += 1
-        if not won or not lost:
+        if not lost or not (won or self._waiting):
             return
-        packed = (tuple(e.packed() for e in episodes) for episodes in (won, lost))
-        self.held.append(Age(self._batches, float(self._rng.random()), *packed))
+        successes, failures = (tuple(e.packed() for e in kind) for kind in (won, lost))
+        successes, self._waiting = (*self._waiting, *successes), ()
+        self.held.append(Age(self._batches, float(self._rng.random()), successes, failures))
         while _enough(self.held[1:]):
             self.known.append(self.held.pop(0))
         while sum(map(len, self.known)) > 2 * self._options.memory_size and len(self.known) > 1:
@@ -160,6 +166,7 @@ class Ages:
             "batches": self._batches,
             "seen": self.seen,
             "frozen": dict(self.frozen),
+            "waiting": self._waiting,
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -167,6 +174,7 @@ class Ages:
         self.held = [Age(**values) for values in state["held"]]
         self._batches, self.seen = state["batches"], tuple(state["seen"])
         self.frozen = dict(state["frozen"])
+        self._waiting = state.get("waiting", ())
 
 
 def _successes(ages: Sequence[Age]) -> int:

@@ -67,6 +67,9 @@ class Newest:
         self.successes.extend(e.packed() for e in won)
         self.failures.extend(e.packed() for e in lost)
 
+    def start_from(self, successes: Sequence[PackedEpisode]) -> None:
+        self.successes.extend(successes)
+
     @property
     def frozen(self) -> Iterable[int]:
         return self.exemplars.keys()

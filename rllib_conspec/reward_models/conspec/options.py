@@ -10,6 +10,7 @@ an experiment gets that names none, learns from a handful of successes with smal
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from rllib_conspec.errors import OptionError
 from rllib_conspec.options import Options, option
@@ -71,6 +72,15 @@ class ConSpecOptions(Options):
     )
     min_successes: int | None = option(
         None, "ConSpec starts to learn when S holds this many (default: memory_size)", min=1
+    )
+
+    demonstrations: str | None = option(
+        None,
+        "file of recorded episodes (`rllib record`) that S starts from: ConSpec can learn before "
+        "the agent has succeeded",
+    )
+    num_demonstrations: int | None = option(
+        None, "how many of them, the first ones (default: all)", min=1
     )
 
     # --- loss ---------------------------------------------------------------------------------
@@ -152,6 +162,9 @@ class ConSpecOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.demonstrations is not None:  # processes of one run work in several directories
+            full = str(Path(self.demonstrations).expanduser().absolute())
+            object.__setattr__(self, "demonstrations", full)
         _check_together(self)
 
     # An option whose default is another option's value, resolved.

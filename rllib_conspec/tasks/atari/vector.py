@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import ale_py
 import numpy as np
 from ale_py.vector_env import AtariVectorEnv
 from gymnasium import spaces
@@ -18,7 +19,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from rllib_conspec.errors import OptionError
-from rllib_conspec.tasks.atari.games import rom_id
+from rllib_conspec.tasks.atari.games import rom_id, title
 
 SIDE = 84
 FRAMESKIP = 4
@@ -66,8 +67,9 @@ class AtariColourVectorEnv(VectorEnv):
         self.delayed = delayed
         self.max_episode_steps = max_episode_steps
         self.render_mode = render_mode
+        rom = rom_id(game)
         self._games = AtariVectorEnv(
-            rom_id(game),
+            rom,
             num_envs,
             grayscale=False,
             stack_num=1,
@@ -83,6 +85,10 @@ class AtariColourVectorEnv(VectorEnv):
         self.single_action_space = self._games.single_action_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
+        self.plays = title(rom)
+        self.version = f"ale-py {ale_py.__version__}"
+        # By number, as far as the game uses them.
+        self.action_names = [action.name for action in self._games.ale.get_action_set()]
         self._scores = np.zeros(num_envs)
         self._seen: np.ndarray | None = None
 
