@@ -78,5 +78,5 @@ def test_demonstrations_are_what_it_starts_from(built, tmp_path):
     assert result["conspec"]["successes"] == 2 and np.isfinite(result["conspec"]["loss"])
     other = atari_config(demonstrations=str(tmp_path / "demos"))
     other.environment(env_config={"game": "Pong"})
-    with pytest.raises(OptionError, match="demonstrations: .* is of AirRaid, not of Pong"):
+    with pytest.raises(OptionError, match=r"demonstrations: .* is of AirRaid, not of Pong"):
         built(other)
