@@ -22,6 +22,7 @@ LINES = [
         "errors",
         "importing",
         "options",
+        "recordings",
         "registry",
         "single_env",
         "success",
@@ -33,6 +34,8 @@ LINES = [
 ]
 ASIDE = {
     ("options", "errors"),
+    ("recordings", "episodes"),
+    ("recordings", "errors"),
     ("registry", "errors"),
     ("registry", "importing"),
     ("success", "episodes"),

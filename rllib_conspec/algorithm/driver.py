@@ -43,6 +43,8 @@ class RewardModelAlgorithm(Algorithm):
         spaces = runner.get_spaces() if runner is not None else self._spaces_of_a_worker()
         # On the driver models only choose: they build nothing.
         self._reward_model = self.config.get_reward_model(*spaces[INPUT_ENV_SINGLE_SPACES])
+        if self._reward_model is not None:
+            self._reward_model.check()
 
     def _spaces_of_a_worker(self) -> dict[str, Any]:
         return self.env_runner_group.foreach_env_runner(lambda runner: runner.get_spaces())[0]

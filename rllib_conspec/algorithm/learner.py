@@ -10,11 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
+import numpy as np
 import torch
 from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
 from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
+from ray.rllib.core.learner.training_data import TrainingData
 from ray.rllib.utils.annotations import override
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 from torch import Tensor
@@ -24,6 +26,7 @@ from rllib_conspec.algorithm.report import Pointer, RewardUpdate, episodes_at
 from rllib_conspec.algorithm.seeding import derived_seed, seed_everything
 from rllib_conspec.algorithm.threads import cores_for
 from rllib_conspec.auxiliary.base import PolicyBatch
+from rllib_conspec.networks.normalizing import normalizes, observe
 
 COMPONENT_REWARD_MODEL = "reward_model"
 COMPONENT_AUXILIARY = "auxiliary"
@@ -106,11 +109,23 @@ class EpisodePPOLearner(RewardModelLearner, PPOTorchLearner):
     @override(PPOTorchLearner)
     def update(self, *args: Any, return_state: bool = False, **kwargs: Any) -> Any:
         """PPO's; with `return_state` the policy's weights are part of the answer."""
+        seen = self._seen(kwargs["training_data"])
         with cores_for(observation=self._picture):
             results = super().update(*args, **kwargs)
+        if seen is not None:
+            observe(self.module[DEFAULT_MODULE_ID].unwrapped(), seen)
         if return_state:
             results[WEIGHTS] = self.weights()
         return results
+
+    def _seen(self, data: TrainingData) -> Tensor | None:
+        """The observations to normalise by after this update, during which the policy has to be
+        the one that played. Of several learners the first one's count: torch copies its buffers.
+        """
+        if not normalizes(self.module[DEFAULT_MODULE_ID].unwrapped()):
+            return None
+        data.solve_refs()  # now: RLlib adds steps to these episodes
+        return torch.from_numpy(np.concatenate([e.get_observations() for e in data.episodes]))
 
     def weights(self) -> dict[str, Any]:
         """What a rollout worker needs of the policy."""

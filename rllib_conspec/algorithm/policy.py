@@ -1,14 +1,15 @@
 """The policies: an encoder, a core (its memory, if any), and heads for actions and value.
 
 `model_config`: `encoder` (auto, conv, impala, strided, mlp), `encoder_dim`, `core` (gru, or the
-import path of another), `core_dim` (0: no memory). The paper's: keys conv 512 + gru 512; pixels
-impala 256 without memory; continuous control mlp 64.
+import path of another), `core_dim` (0: no memory), `max_seq_len` (by default whole episodes). The
+paper's: keys conv 512 + gru 512; pixels impala 256 without memory; continuous control mlp 64.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import torch
 from gymnasium import spaces
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.rl_module.apis.value_function_api import ValueFunctionAPI
@@ -16,14 +17,22 @@ from ray.rllib.core.rl_module.torch import TorchRLModule
 from ray.rllib.utils.annotations import override
 from torch import Tensor, nn
 
-from rllib_conspec.environments import channels_of
+from rllib_conspec.environments import channels_of, is_unbounded
 from rllib_conspec.networks.cores import build_core
 from rllib_conspec.networks.cores.base import Core
 from rllib_conspec.networks.encoders import build_encoder, orthogonal
+from rllib_conspec.networks.pieces import encode
 
 # What `model_config` may hold, with defaults; the rest of RLlib's keys are set by the algorithm.
-MODEL_CONFIG = {"encoder": "auto", "encoder_dim": 128, "core": "gru", "core_dim": 128}
-VIEW = ("observation_range", "channels")  # how observations are read; set by the algorithm
+MODEL_CONFIG = {
+    "encoder": "auto",
+    "encoder_dim": 128,
+    "core": "gru",
+    "core_dim": 128,
+    "max_seq_len": None,
+}
+# How observations are read; set by the algorithm.
+VIEW = ("observation_range", "channels", "normalize")
 
 
 class EpisodePolicy(TorchRLModule, ValueFunctionAPI):
@@ -58,8 +67,10 @@ class EpisodePolicy(TorchRLModule, ValueFunctionAPI):
 
     @override(ValueFunctionAPI)
     def compute_values(self, batch: dict[str, Any], embeddings: Tensor | None = None) -> Tensor:
+        """Values; without `embeddings` of a whole training batch, for advantages: no graph."""
         if embeddings is None:
-            embeddings, _ = self._features(batch)
+            with torch.no_grad():
+                return self.compute_values(batch, self._features(batch)[0])
         return self.value(embeddings).squeeze(-1)
 
     def act(
@@ -88,6 +99,7 @@ def default_view(space: spaces.Box) -> dict[str, Any]:
     return {
         "observation_range": 255.0 if space.dtype == "uint8" else 1.0,
         "channels": channels_of(space.shape),
+        "normalize": is_unbounded(space),
     }
 
 
@@ -97,9 +109,9 @@ def features_of(
     """Features and last state: [B, …] without memory, [B, T, …] with one."""
     observations = batch[Columns.OBS]
     if not core.initial_state():
-        return core(encoder(observations), {})
+        return core(encode(encoder, observations), {})
     steps = observations.shape[:2]
-    z = encoder(observations.flatten(0, 1)).unflatten(0, steps)
+    z = encode(encoder, observations.flatten(0, 1)).unflatten(0, steps)
     return core(z, batch[Columns.STATE_IN])
 
 

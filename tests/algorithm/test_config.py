@@ -424,3 +424,21 @@ def test_the_papers_preset():
     assert issubclass(config.algo_class, PPO)
     assert config.env_runner_cls is EpisodeRunner
     assert config.get_default_rl_module_spec().module_class is EpisodePolicy
+
+
+@pytest.mark.parametrize("epsilon", [-0.1, 1.5, True, "much"])
+def test_epsilon_is_a_share(epsilon):
+    with pytest.raises(OptionError, match="epsilon: must be a number from 0 to 1"):
+        keys_config().episodes(epsilon=epsilon).validate()
+
+
+def test_epsilon_is_for_discrete_actions_and_our_own_loop():
+    config = keys_config().episodes(epsilon=0.1)
+    config.validate()
+    config.callbacks(on_episode_end=lambda **_: None)
+    with pytest.raises(OptionError, match="epsilon: does not work with connectors or callbacks"):
+        config.validate()
+    config = keys_config().environment("Pendulum-v1", env_config={}).episodes(epsilon=0.1)
+    config.rl_module(model_config={"encoder": "mlp"})
+    with pytest.raises(OptionError, match="epsilon: needs Discrete actions"):
+        config.validate()

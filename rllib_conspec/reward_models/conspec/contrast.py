@@ -12,6 +12,7 @@ by little, so that the best frame of the next one is almost surely among them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -19,13 +20,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rllib_conspec.episodes import Episode
 from rllib_conspec.reward_models.conspec import loss as L
 from rllib_conspec.reward_models.conspec.options import ConSpecOptions
 from rllib_conspec.reward_models.conspec.prototypes import Prototypes
-from rllib_conspec.reward_models.distinct import DistinctFrames
+from rllib_conspec.reward_models.distinct import AnyEpisode, DistinctFrames
 
-Episodes = Sequence[Episode]
+Episodes = Sequence[AnyEpisode]
+# Numbers in the frames of a step up to which they are kept ready for the second pass.
+KEPT = 50_000_000
 
 
 @dataclass(frozen=True)
@@ -168,7 +170,10 @@ class View:
         self.model = model
         self.device = model.vectors.device
         self.distinct = DistinctFrames.of(e for c in contrasts for e in (*c.successes, *c.failures))
-        self.frames = torch.from_numpy(self.distinct.frames).to(self.device)
+        self._count = len(self.distinct)
+        small = self._count * math.prod(self.distinct.shape) <= KEPT
+        self._frames = torch.from_numpy(self.distinct.frames).to(self.device) if small else None
+        self._taken: tuple[Tensor, Tensor] | None = None  # positions, and the frames there
         self._padded: dict[int, tuple[Tensor, Tensor]] = {}
         self.claims: dict[int, Tensor] = {}  # id of episodes → bool [K, T]
         self._candidates = candidates
@@ -217,8 +222,20 @@ class View:
     def _features(self) -> Tensor:
         """z of all frames. With candidates these are the only features of all, and kept."""
         if self._z is None or self._candidates is None:
-            self._z = self.model.encode(self.frames)
+            if self._frames is None:
+                self._z = self.model.encode_all(self.distinct)
+            else:
+                self._z = self.model.encode(self._frames)
         return self._z
+
+    def _at(self, positions: Tensor) -> Tensor:
+        """The frames at these positions, which ascend."""
+        if self._frames is not None:
+            return self._frames[positions]
+        if self._taken is None or self._taken[0] is not positions:
+            found = torch.from_numpy(self.distinct.take(positions.cpu().numpy()))
+            self._taken = positions, found.to(self.device)
+        return self._taken[1]
 
     def scores(self, best_of, softmax_of, top_k: int) -> Tensor:
         """s [H, N] with a graph behind those scores that carry the loss's gradient."""
@@ -232,7 +249,7 @@ class View:
             s, softmax_of, lambda *at: L.carries_gradient(*at, top_k=top_k, softmax_scale=scale)
         )
         frames = carry.any(dim=0).nonzero().squeeze(1)
-        z = self.model.encode(self.frames[frames])
+        z = self.model.encode(self._at(frames))
         with_graph = self.model.needed_scores(z, carry[:, frames])
         return s.index_copy(1, frames, torch.where(carry[:, frames], with_graph, s[:, frames]))
 
@@ -246,13 +263,13 @@ class View:
             best = self._marked(s, needed, lambda *at: L.among_best(*at, count))
             self._kept = best.any(dim=0).nonzero().squeeze(1)
         need = self._need(needed)
-        z = self.model.encode(self.frames[self._kept])
+        z = self.model.encode(self._at(self._kept))
         found = self.model.needed_scores(z, need[:, self._kept])
         return found.new_full(need.shape, -torch.inf).index_copy(1, self._kept, found)
 
     def _need(self, needed: list[tuple[tuple[int, ...], Episodes]]) -> Tensor:
         """Bool [H, N]: the frames of these (prototypes, episodes)."""
-        need = np.zeros((len(self.model.vectors), len(self.frames)), dtype=bool)
+        need = np.zeros((len(self.model.vectors), self._count), dtype=bool)
         for prototypes, episodes in needed:
             positions = np.unique(np.concatenate([self.distinct.index[id(e)] for e in episodes]))
             need[np.ix_(prototypes, positions)] = True

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from rllib_conspec.episodes import Episode
+from rllib_conspec.episodes import Episode, PackedEpisode
+from rllib_conspec.networks.normalizing import normalizes, observe
 from rllib_conspec.reward_models.conspec import loss as L
 from rllib_conspec.reward_models.conspec.ages import HELD_OUT, Ages
 from rllib_conspec.reward_models.conspec.contrast import (
@@ -83,6 +84,14 @@ class ConSpecLearner:
         if self.options.memory == "newest":
             self._note_unseen(won, lost)
         self.memory.add(won, lost)
+        if normalizes(self.model):
+            seen = np.concatenate([e.frames for e in (*won, *lost)])
+            observe(self.model, torch.from_numpy(seen))
+
+    def start_from(self, demonstrations: Sequence[PackedEpisode]) -> None:
+        """Hold these successes, which somebody else had."""
+        if demonstrations:
+            self.memory.start_from(demonstrations)
 
     @property
     def learning(self) -> bool:

@@ -3,12 +3,14 @@ possible.
 
 The defaults are the paper's values for the multi-key-to-door tasks: the preset `paper`. Options
 that depart from the paper are named as such in their help text. The preset `few_successes`, which
-an experiment gets that names none, learns from a handful of successes with small networks.
+an experiment gets that names none, learns from a handful of successes with small networks;
+`control` and `atari` are for the tasks of these names.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from rllib_conspec.errors import OptionError
 from rllib_conspec.options import Options, option
@@ -70,6 +72,15 @@ class ConSpecOptions(Options):
     )
     min_successes: int | None = option(
         None, "ConSpec starts to learn when S holds this many (default: memory_size)", min=1
+    )
+
+    demonstrations: str | None = option(
+        None,
+        "file of recorded episodes (`rllib record`) that S starts from: ConSpec can learn before "
+        "the agent has succeeded",
+    )
+    num_demonstrations: int | None = option(
+        None, "how many of them, the first ones (default: all)", min=1
     )
 
     # --- loss ---------------------------------------------------------------------------------
@@ -156,6 +167,9 @@ class ConSpecOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.demonstrations is not None:  # processes of one run work in several directories
+            full = str(Path(self.demonstrations).expanduser().absolute())
+            object.__setattr__(self, "demonstrations", full)
         _check_together(self)
 
     # An option whose default is another option's value, resolved.
@@ -206,5 +220,21 @@ PRESETS = {
         "diversity_moves": "live",
         "diversity_window": 3,  # a prototype on a step and one on the next are one too many
         "pay_once": True,  # or a policy may live on taking a key, dropping it and taking it again
+    },
+    # The paper's choices for these tasks, with networks of the policy's size.
+    "control": {
+        "encoder_dim": 64,
+        "projection_dim": 100,
+        "recruit_start": 3,
+        "top_k": 20,
+        "steps_per_iteration": 4,
+    },
+    "atari": {
+        "num_prototypes": 3,
+        "encoder_dim": 256,
+        "projection_dim": 100,
+        "memory_batch": 4,
+        "top_k": 20,
+        "intrinsic_coeff": 0.5,
     },
 }

@@ -11,19 +11,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from rllib_conspec.networks import pieces
 from rllib_conspec.networks.encoders import build_encoder
 from rllib_conspec.reward_models.conspec.options import ConSpecOptions
-
-# Numbers in a piece of a batch that a CPU encodes at a time where no graph is needed. Large
-# pictures would otherwise go through fresh memory in every layer: twice as slow.
-CACHED = 2_000_000
+from rllib_conspec.reward_models.distinct import DistinctFrames
 
 
 class Prototypes(nn.Module):
     """Encoder f_W, projections g_theta and prototype vectors h_1..h_H."""
 
     def __init__(self, options: ConSpecOptions, shape: Sequence[int], **view: Any) -> None:
-        """`view` says how observations are to be read: `observation_range` and `channels`."""
+        """`view` says how observations are to be read, as `build_encoder` takes it."""
         super().__init__()
         count, width = options.num_prototypes, options.projection_dim
         self.relu_after_both = options.form == "code"
@@ -39,10 +37,16 @@ class Prototypes(nn.Module):
 
     def encode(self, frames: Tensor) -> Tensor:
         """Observations [N, *shape] → features z [N, encoder_dim]."""
-        piece = max(1, CACHED // math.prod(frames.shape[1:]))
-        if torch.is_grad_enabled() or frames.is_cuda or len(frames) <= piece:
-            return self.encoder(frames)
-        return torch.cat([self.encoder(some) for some in frames.split(piece)])
+        return pieces.encode(self.encoder, frames)
+
+    @torch.no_grad()
+    def encode_all(self, distinct: DistinctFrames) -> Tensor:
+        """Features z [N, encoder_dim] of all these frames, without a graph; they are read, and
+        brought to the device, a piece at a time.
+        """
+        device = self.vectors.device
+        some = distinct.pieces(pieces.piece_size(distinct.shape, device))
+        return torch.cat([self.encoder(torch.from_numpy(p).to(device)) for p in some])
 
     def scores(self, z: Tensor, which: Tensor) -> Tensor:
         """Features z [N, D] → s [len(which), N], cosines with the prototypes `which` (indices)."""
