@@ -438,7 +438,8 @@ def test_epsilon_is_for_discrete_actions_and_our_own_loop():
     config.callbacks(on_episode_end=lambda **_: None)
     with pytest.raises(OptionError, match="epsilon: does not work with connectors or callbacks"):
         config.validate()
-    config = keys_config().environment("Pendulum-v1", env_config={}).episodes(epsilon=0.1)
+    config = keys_config().environment("Pendulum-v1").episodes(epsilon=0.1)
+    config.env_config = {}  # RLlib would lay another one over it
     config.rl_module(model_config={"encoder": "mlp"})
     with pytest.raises(OptionError, match="epsilon: needs Discrete actions"):
         config.validate()
