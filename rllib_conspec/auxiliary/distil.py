@@ -26,7 +26,7 @@ from rllib_conspec.options import Options, option
 @dataclass(frozen=True)
 class DistilOptions(Options):
     coeff: float = option(
-        3.0,
+        30.0,
         "weight of a loss that keeps the policy what it was at the beginning of the run, on its "
         "pictures and on the same in other colours",
         above=0.0,
