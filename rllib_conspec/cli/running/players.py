@@ -43,6 +43,9 @@ class Player:
             seed=seed,
         )
 
+    def close(self) -> None:
+        """Nothing more is to be played."""
+
     def begin(self, observation: Any) -> None:
         """A new episode, with its first observation."""
 
@@ -152,6 +155,9 @@ class KeyboardPlayer(Player):
         if not isinstance(game.action_space, spaces.Discrete):
             raise UserError("record: --keyboard needs an environment with Discrete actions.")
         self._keyboard = Keyboard(action_names(game))
+
+    def close(self) -> None:
+        self._keyboard.close()
 
     def begin(self, observation: Any) -> None:
         self._keyboard.show(observation)
