@@ -103,6 +103,11 @@ class Player:
         ]
 
 
+def freeze(learner: ConSpecLearner, i: int) -> None:
+    learner.met[i] = True
+    learner.memory.freeze(int(i))
+
+
 def orangetree() -> float:
     values = experiment("orangetree_inprocess")["conspec"]
     small = {"memory_batch": 2, "steps_per_iteration": 1}
@@ -113,13 +118,14 @@ def orangetree() -> float:
         model.update(player.play())
     for i in range(options.num_prototypes):
         model.update(player.play())
-        learner.met[i] = True
-        learner.memory.freeze(i)
+        freeze(learner, i)
 
     def iterate() -> int:
-        frozen = model.update(player.play())["frozen"]
+        model.update(player.play())
+        for i in np.flatnonzero(~learner.met):
+            freeze(learner, i)  # new episodes had refuted it
         model.snapshot()
-        return frozen
+        return int(learner.met.sum())
 
     return watch(iterate)
 

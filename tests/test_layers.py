@@ -41,6 +41,7 @@ ASIDE = {
     ("success", "episodes"),
     ("success", "errors"),
     ("success", "importing"),
+    ("auxiliary", "networks"),
     ("reward_models", "networks"),
     ("tasks", "unity"),
 }

@@ -65,6 +65,8 @@ def _validate(experiment: Experiment, here: bool) -> list[Any]:
                 check_memory(parameters)
         if experiment.restore:
             _check_restore(experiment, config, spaces)
+        else:
+            _check_needs_nothing_trained(config)
     return configs
 
 
@@ -140,6 +142,18 @@ def _check_restore(experiment: Experiment, config: Any, spaces: tuple[Any, Any] 
         raise
     except UserError as error:
         raise OptionError("restore", str(error)) from error
+
+
+def _check_needs_nothing_trained(config: Any) -> None:
+    from rllib_conspec.auxiliary import find_loss
+
+    for name in getattr(config, "auxiliary", {}):
+        if find_loss(name).of_a_trained_policy:
+            raise OptionError(
+                "restore",
+                f"the auxiliary loss {name} is for a policy that is trained already; name its "
+                "checkpoint (restore: results/…), or leave the loss out.",
+            )
 
 
 def _check_numbers_of(config: Any, default: Any) -> None:

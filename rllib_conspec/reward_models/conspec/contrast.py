@@ -124,24 +124,25 @@ def best_matches(
 
 def best_unclaimed(
     model: Prototypes,
-    frozen: Sequence[int],
+    claims: Sequence[tuple[Sequence[int], Sequence[int]]],
     active: int,
     successes: Episodes,
     failures: Episodes,
     options: ConSpecOptions,
 ) -> tuple[Tensor, Tensor]:
     """Best match of every prototype in successes and failures, without a graph: [active, K] both.
-    In a success there is none where one that was frozen before has its own.
+    `claims`: (who claims, against whom); in a success, there is no match for the latter where one
+    of the former has its own.
     """
     everyone = tuple(range(active))
     view = View(model, [Contrast(everyone, successes, failures)])
     s = view.scores_without_graph([(everyone, successes), (everyone, failures)])
     won = L.best_match(*view.by_step(s, everyone, successes), options.top_k)
     lost = L.best_match(*view.by_step(s, everyone, failures), options.top_k)
-    for n in range(len(frozen)):
-        view.claim(s, tuple(frozen[: n + 1]), successes, options)
-        later = [i for i in everyone if i not in frozen[: n + 1]]
-        won[later] = L.best_match(*view.by_step(s, tuple(later), successes), options.top_k)
+    for claimants, others in claims:
+        view.claim(s, tuple(claimants), successes, options)
+        free = view.by_step(s, tuple(others), successes)
+        won[list(others)] = L.best_match(*free, options.top_k)
     return won, lost
 
 
@@ -227,13 +228,14 @@ class View:
                 self._z = self.model.encode(self._frames)
         return self._z
 
-    def _at(self, positions: Tensor) -> Tensor:
-        """The frames at these positions, which ascend."""
+    def at(self, positions: Tensor) -> Tensor:
+        """The frames at these positions, on the device."""
         if self._frames is not None:
             return self._frames[positions]
         if self._taken is None or self._taken[0] is not positions:
-            found = torch.from_numpy(self.distinct.take(positions.cpu().numpy()))
-            self._taken = positions, found.to(self.device)
+            ascending, place = torch.unique(positions.cpu(), return_inverse=True)
+            found = torch.from_numpy(self.distinct.take(ascending.numpy()))
+            self._taken = positions, found[place].to(self.device)
         return self._taken[1]
 
     def scores(self, best_of, softmax_of, top_k: int) -> Tensor:
@@ -248,7 +250,7 @@ class View:
             s, softmax_of, lambda *at: L.carries_gradient(*at, top_k=top_k, softmax_scale=scale)
         )
         frames = carry.any(dim=0).nonzero().squeeze(1)
-        z = self.model.encode(self._at(frames))
+        z = self.model.encode(self.at(frames))
         with_graph = self.model.needed_scores(z, carry[:, frames])
         return s.index_copy(1, frames, torch.where(carry[:, frames], with_graph, s[:, frames]))
 
@@ -262,7 +264,7 @@ class View:
             best = self._marked(s, needed, lambda *at: L.among_best(*at, count))
             self._kept = best.any(dim=0).nonzero().squeeze(1)
         need = self._need(needed)
-        z = self.model.encode(self._at(self._kept))
+        z = self.model.encode(self.at(self._kept))
         found = self.model.needed_scores(z, need[:, self._kept])
         return found.new_full(need.shape, -torch.inf).index_copy(1, self._kept, found)
 

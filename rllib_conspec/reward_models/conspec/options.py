@@ -120,6 +120,11 @@ class ConSpecOptions(Options):
         "false: memories and prototypes stay as they were restored and only pay (the few-shot "
         "tests of OrangeTree)",
     )
+    recolour: bool = option(
+        False,
+        "with learn false, for pictures: prototypes learn to match pictures in other colours as "
+        "they match them as they are (OrangeTree in any colours); not the paper's",
+    )
     steps_per_iteration: int = option(
         1,
         "contrastive gradient steps per training iteration, on one draw of episodes (the paper: "
@@ -186,6 +191,8 @@ def _check_together(o: ConSpecOptions) -> None:
             "min_successes",
             f"is {o.successes_needed}, more than memory_size ({o.memory_size}) can ever hold.",
         )
+    if o.recolour and o.learn:
+        raise OptionError("recolour", "is for prototypes that have learned: set learn to false.")
     if o.recruit_start is not None and o.recruit_start > o.num_prototypes:
         raise OptionError(
             "recruit_start", f"is {o.recruit_start}, more than num_prototypes ({o.num_prototypes})."

@@ -49,6 +49,11 @@ keys1:
             "config.conspec.num_prototypes: must be at least 1",
         ),
         (
+            "    lr: 0.0002",
+            "    auxiliary: {distil: {}}",
+            "restore: the auxiliary loss distil is for a policy that is trained already; name",
+        ),
+        (
             "episodes_per_batch",
             "episode_per_batch",
             'config.episode_per_batch: unknown option. Did you mean "episodes_per_batch"?',
