@@ -34,6 +34,7 @@ def record(
     policy: str | None,
     actions: tuple[str, ...],
     keyboard: bool,
+    repeat: int,
     episodes: int,
     all_episodes: bool,
     max_steps: int | None,
@@ -52,7 +53,7 @@ def record(
             "record: with success top_k no episode succeeds by itself; keep all with --all."
         )
     with contextlib.closing(task.make()) as game:
-        player = _player(task, game, policy, actions, keyboard, seed)
+        player = _player(task, game, policy, actions, keyboard, repeat, seed)
         goal = Goal(len(actions) or episodes, len(actions) or None, max_steps)
         session = Session(goal, judge, all_episodes, talkative=bool(actions) or keyboard)
         with contextlib.closing(player):
@@ -134,6 +135,7 @@ def _player(
     policy: str | None,
     actions: tuple[str, ...],
     keyboard: bool,
+    repeat: int,
     seed: int,
 ) -> players.Player:
     if policy is not None:
@@ -142,7 +144,7 @@ def _player(
         return players.ListPlayer(actions, game)
     if keyboard:
         return players.KeyboardPlayer(game)
-    return players.RandomPlayer(game.action_space, seed)
+    return players.RandomPlayer(game.action_space, seed, repeat)
 
 
 class Task:
