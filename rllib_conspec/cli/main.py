@@ -127,6 +127,13 @@ def found(checkpoint: str, **flags: Any) -> None:
 )
 @click.option("--keyboard", is_flag=True, help="Play yourself, in this terminal.")
 @click.option(
+    "--repeat",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Random actions last up to so many steps each.",
+)
+@click.option(
     "--episodes", type=click.IntRange(min=1), default=8, show_default=True, help="To keep."
 )
 @click.option("--all", "all_episodes", is_flag=True, help="Keep all, not only successes.")

@@ -16,12 +16,18 @@ def pieces_config(length, **kwargs):
     return config.training(num_epochs=1, lr=1e-12, use_kl_loss=True, kl_coeff=0.0)
 
 
+@pytest.fixture(autouse=True)
+def sensitive(monkeypatch):
+    """The first policy is almost uniform, whatever it remembers: let memory matter."""
+    monkeypatch.setattr("rllib_conspec.algorithm.policy.orthogonal", lambda layer, gain: layer)
+
+
 @pytest.mark.parametrize("length", [7, 22, 66, 200])
 def test_in_training_the_policy_does_what_it_did_when_it_played(built, length):
     """With another memory at the beginning of a piece it would not: KL is 0."""
     algo = built(pieces_config(length))
     result = algo.train()["learners"]["default_policy"]
-    assert abs(result["mean_kl_loss"]) < 1e-8
+    assert abs(result["mean_kl_loss"]) < 1e-9
     assert result["num_module_steps_trained"] >= 8 * 65
 
 

@@ -6,6 +6,7 @@ its key, and as long as the key repeats.
 
 from __future__ import annotations
 
+import atexit
 import os
 import select
 import sys
@@ -31,6 +32,7 @@ KEYS = {
     "d": "RIGHTFIRE",
 }
 QUIT = ("q", "\x03")
+NO_TERMINAL = "record: --keyboard needs a terminal."
 
 
 class Keyboard:
@@ -38,18 +40,27 @@ class Keyboard:
 
     def __init__(self, names: Sequence[str], source: int | None = None, screen: Any = None) -> None:
         """`source` and `screen` are standard input and output, unless others are given."""
-        self._source = sys.stdin.fileno() if source is None else source
+        self._source = _standard_input() if source is None else source
         self._screen = screen or sys.stdout
         if not os.isatty(self._source):
-            raise UserError("record: --keyboard needs a terminal.")
+            raise UserError(NO_TERMINAL)
         numbers = {name: i for i, name in enumerate(names)}
         self._actions = {key: numbers[name] for key, name in KEYS.items() if name in numbers}
         self._actions |= {str(i): i for i in range(min(10, len(names)))}
         self._action, self._left = 0, 0
         self._next = 0.0
         self._before = termios.tcgetattr(self._source)
+        tty.setcbreak(self._source, termios.TCSANOW)
+        atexit.register(self.close)  # whatever happens, the terminal is as it was
         said = ", ".join(f"{name.lower()}: {_said(k)}" for k, name in KEYS.items() if name in names)
         self._help = f"{said or 'actions: their numbers'}, q: stop"
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        if self._before is not None:
+            termios.tcsetattr(self._source, termios.TCSANOW, self._before)
+            self._before = None
+            atexit.unregister(self.close)
 
     def show(self, observation: Any) -> None:
         """Draw the first picture of an episode."""
@@ -71,14 +82,12 @@ class Keyboard:
     def _pressed(self, until: float) -> list[str]:
         """Keys that are pressed until then."""
         keys: list[str] = []
-        tty.setcbreak(self._source)
-        try:
-            while (wait := until - time.monotonic()) > 0:
-                if select.select([self._source], [], [], wait)[0]:
-                    keys += _keys(os.read(self._source, 64).decode(errors="ignore"))
-        finally:
-            termios.tcsetattr(self._source, termios.TCSADRAIN, self._before)
-        return keys
+        while True:  # once at least, however late it is
+            wait = max(0.0, until - time.monotonic())
+            if select.select([self._source], [], [], wait)[0]:
+                keys += _keys(os.read(self._source, 64).decode(errors="ignore"))
+            if wait == 0.0:
+                return keys
 
     def _draw(self, observation: Any) -> None:
         picture = np.asarray(observation)
@@ -98,6 +107,13 @@ def drawn(picture: np.ndarray) -> str:
         )
         lines.append("".join(cells) + "\x1b[0m")
     return "\n".join(lines)
+
+
+def _standard_input() -> int:
+    try:
+        return sys.stdin.fileno()
+    except (AttributeError, OSError, ValueError) as error:  # there is none
+        raise UserError(NO_TERMINAL) from error
 
 
 def _keys(text: str) -> list[str]:

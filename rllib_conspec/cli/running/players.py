@@ -43,6 +43,9 @@ class Player:
             seed=seed,
         )
 
+    def close(self) -> None:
+        """Nothing more is to be played."""
+
     def begin(self, observation: Any) -> None:
         """A new episode, with its first observation."""
 
@@ -51,16 +54,26 @@ class Player:
 
 
 class RandomPlayer(Player):
-    """Every action as likely as any other, at every step."""
+    """Every action as likely as any other, each for 1 to `longest` steps: who changes his mind at
+    every step gets nowhere.
+    """
 
-    name = "random"
-
-    def __init__(self, actions: spaces.Space, seed: int) -> None:
-        self._actions = actions
+    def __init__(self, actions: spaces.Space, seed: int, longest: int = 1) -> None:
+        self.name = "random" if longest == 1 else f"random, actions of 1 to {longest} steps"
+        self._actions, self._longest = actions, longest
+        self._rng = np.random.default_rng(seed)
+        self._action, self._left = None, 0
         actions.seed(seed)
 
+    def begin(self, observation: Any) -> None:
+        self._left = 0
+
     def choose(self, observation: Any) -> Any:
-        return self._actions.sample()
+        if self._left == 0:
+            self._action = self._actions.sample()
+            self._left = int(self._rng.integers(1, self._longest + 1))
+        self._left -= 1
+        return self._action
 
 
 class PolicyPlayer(Player):
@@ -152,6 +165,9 @@ class KeyboardPlayer(Player):
         if not isinstance(game.action_space, spaces.Discrete):
             raise UserError("record: --keyboard needs an environment with Discrete actions.")
         self._keyboard = Keyboard(action_names(game))
+
+    def close(self) -> None:
+        self._keyboard.close()
 
     def begin(self, observation: Any) -> None:
         self._keyboard.show(observation)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ import gymnasium as gym
 
 from rllib_conspec import environments
 from rllib_conspec.cli.running import players
-from rllib_conspec.episodes import Episode
+from rllib_conspec.episodes import Episode, PackedEpisode
 from rllib_conspec.errors import OptionError, UserError
 from rllib_conspec.recordings import Origin, Recording, save
 from rllib_conspec.success import RELATIVE, success_function
@@ -33,6 +34,7 @@ def record(
     policy: str | None,
     actions: tuple[str, ...],
     keyboard: bool,
+    repeat: int,
     episodes: int,
     all_episodes: bool,
     max_steps: int | None,
@@ -51,45 +53,80 @@ def record(
             "record: with success top_k no episode succeeds by itself; keep all with --all."
         )
     with contextlib.closing(task.make()) as game:
-        player = _player(task, game, policy, actions, keyboard, seed)
-        wanted = len(actions) or episodes
-        kept: list[Episode] = []
-        played, steps = 0, 0
-        told = time.monotonic()
-        # Every episode has a seed of its own: it can be played again by itself.
-        for number in range(10**9):
-            if len(kept) >= wanted or (max_steps is not None and steps >= max_steps):
-                break
-            if actions and number >= len(actions):
-                break
-            episode = player.play(game, seed + number)
-            played, steps = played + 1, steps + len(episode)
-            episode = episode.judged(judge(episode))
-            good = all_episodes or bool(episode.success)
-            if good:
-                kept.append(episode)
-            if good or actions or keyboard or time.monotonic() - told > TOLD_EVERY:
-                told = time.monotonic()
-                verdict = "kept" if good else "no success"
-                click.echo(
-                    f"episode {played}: return {episode.rewards.sum():g}, {len(episode)} steps, "
-                    f"{verdict} ({len(kept)} of {wanted}, {steps:,} steps)"
-                )
-    if not kept:
+        player = _player(task, game, policy, actions, keyboard, repeat, seed)
+        goal = Goal(len(actions) or episodes, len(actions) or None, max_steps)
+        session = Session(goal, judge, all_episodes, talkative=bool(actions) or keyboard)
+        with contextlib.closing(player):
+            session.run(player, game, seed)
+    if not session.kept:
         raise UserError(
-            f"record: no success in {played} episodes ({steps:,} steps); {out} is not written."
+            f"record: no success in {session.played} episodes ({session.steps:,} steps); {out} is "
+            "not written."
         )
-    origin = Origin.of(
-        task.facts.plays,
-        task.facts.version,
-        task.facts.observation_space,
-        task.facts.action_space,
-    )
-    save(out, Recording(origin, player.name, steps, tuple(e.packed() for e in kept)))
-    size = Path(out).stat().st_size / 1e6
+    facts = task.facts
+    origin = Origin.of(facts.plays, facts.version, facts.observation_space, facts.action_space)
+    save(out, Recording(origin, player.name, session.steps, tuple(session.kept)))
     click.echo(
-        f"{out}: {len(kept)} of {played} episodes of {origin.plays}, {steps:,} steps, {size:.1f} MB"
+        f"{out}: {len(session.kept)} of {session.played} episodes of {origin.plays}, "
+        f"{session.steps:,} steps, {Path(out).stat().st_size / 1e6:.1f} MB"
     )
+
+
+@dataclass(frozen=True)
+class Goal:
+    """When to stop."""
+
+    keep: int
+    episodes: int | None  # at most so many are played
+    steps: int | None  # and at most so many steps, but for the last episode
+
+    def reached(self, session: Session) -> bool:
+        return (
+            len(session.kept) >= self.keep
+            or (self.episodes is not None and session.played >= self.episodes)
+            or (self.steps is not None and session.steps >= self.steps)
+        )
+
+
+class Session:
+    """Episodes that are played, judged and kept."""
+
+    def __init__(
+        self,
+        goal: Goal,
+        judge: Callable[[Episode], bool | None],
+        keep_all: bool,
+        *,
+        talkative: bool,
+    ) -> None:
+        self.kept: list[PackedEpisode] = []
+        self.played = 0
+        self.steps = 0
+        self._goal, self._judge, self._keep_all = goal, judge, keep_all
+        self._talkative = talkative
+        self._told = time.monotonic()
+
+    def run(self, player: players.Player, game: gym.Env, seed: int) -> None:
+        """Until the goal is reached; Ctrl-C, or a person who has had enough, ends it before."""
+        with contextlib.suppress(KeyboardInterrupt):
+            while not self._goal.reached(self):
+                # Every episode has a seed of its own: it can be played again by itself.
+                self._take(player.play(game, seed + self.played))
+
+    def _take(self, episode: Episode) -> None:
+        self.played += 1
+        self.steps += len(episode)
+        episode = episode.judged(self._judge(episode))
+        good = self._keep_all or bool(episode.success)
+        if good:
+            self.kept.append(episode.packed())
+        if good or self._talkative or time.monotonic() - self._told > TOLD_EVERY:
+            self._told = time.monotonic()
+            click.echo(
+                f"episode {self.played}: return {episode.rewards.sum():g}, {len(episode)} steps, "
+                f"{'kept' if good else 'no success'} ({len(self.kept)} of {self._goal.keep}, "
+                f"{self.steps:,} steps)"
+            )
 
 
 def _player(
@@ -98,6 +135,7 @@ def _player(
     policy: str | None,
     actions: tuple[str, ...],
     keyboard: bool,
+    repeat: int,
     seed: int,
 ) -> players.Player:
     if policy is not None:
@@ -106,7 +144,7 @@ def _player(
         return players.ListPlayer(actions, game)
     if keyboard:
         return players.KeyboardPlayer(game)
-    return players.RandomPlayer(game.action_space, seed)
+    return players.RandomPlayer(game.action_space, seed, repeat)
 
 
 class Task:

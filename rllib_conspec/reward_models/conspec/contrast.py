@@ -228,13 +228,14 @@ class View:
                 self._z = self.model.encode(self._frames)
         return self._z
 
-    def _at(self, positions: Tensor) -> Tensor:
-        """The frames at these positions, which ascend."""
+    def at(self, positions: Tensor) -> Tensor:
+        """The frames at these positions, on the device."""
         if self._frames is not None:
             return self._frames[positions]
         if self._taken is None or self._taken[0] is not positions:
-            found = torch.from_numpy(self.distinct.take(positions.cpu().numpy()))
-            self._taken = positions, found.to(self.device)
+            ascending, place = torch.unique(positions.cpu(), return_inverse=True)
+            found = torch.from_numpy(self.distinct.take(ascending.numpy()))
+            self._taken = positions, found[place].to(self.device)
         return self._taken[1]
 
     def scores(self, best_of, softmax_of, top_k: int) -> Tensor:
@@ -249,7 +250,7 @@ class View:
             s, softmax_of, lambda *at: L.carries_gradient(*at, top_k=top_k, softmax_scale=scale)
         )
         frames = carry.any(dim=0).nonzero().squeeze(1)
-        z = self.model.encode(self._at(frames))
+        z = self.model.encode(self.at(frames))
         with_graph = self.model.needed_scores(z, carry[:, frames])
         return s.index_copy(1, frames, torch.where(carry[:, frames], with_graph, s[:, frames]))
 
@@ -263,7 +264,7 @@ class View:
             best = self._marked(s, needed, lambda *at: L.among_best(*at, count))
             self._kept = best.any(dim=0).nonzero().squeeze(1)
         need = self._need(needed)
-        z = self.model.encode(self._at(self._kept))
+        z = self.model.encode(self.at(self._kept))
         found = self.model.needed_scores(z, need[:, self._kept])
         return found.new_full(need.shape, -torch.inf).index_copy(1, self._kept, found)
 

@@ -73,8 +73,6 @@ class ConSpecModel(RewardModel):
         }
 
     def check(self) -> None:
-        if self.options.recolour and len(self.setting.shape) != 3:
-            raise OptionError("recolour", "is for pictures, and these observations are vectors.")
         best, batch = self.options.max_new_successes, self.setting.best_of
         if batch is not None and best >= batch:
             raise OptionError(
@@ -83,6 +81,8 @@ class ConSpecModel(RewardModel):
                 f"successes, and none a failure. Set it to {max(1, batch // 4)}.",
             )
         self._demonstrations()
+        if self.options.recolour and len(self.setting.shape) != 3:
+            raise OptionError("recolour", "is for pictures, and these observations are vectors.")
         with torch.device("meta"):
             Prototypes(self.options, self.setting.shape, **self._view)
 

@@ -61,7 +61,7 @@ class Recolouring:
             for _ in range(STEPS):
                 other = torch.randint(target.shape[1], (len(best),)).to(best)
                 at = torch.cat([best, other])
-                seen = view.frames[at]
+                seen = view.at(at)
                 both = torch.cat([seen, repaint(seen, **self._paint)])
                 s = self.model.scores(self.model.encode(both), chosen)
                 change = (s - target[:, at].repeat(1, 2)).square().mean()

@@ -172,8 +172,8 @@ keys1:
             "config.reward_scale: must be a number above 0 or sign",
         ),
         (
-            "conspec:",
-            "success: top_k\n    conspec:\n      max_new_successes: 16",
+            "    conspec:\n      num_prototypes: 8",
+            "    success: top_k\n    conspec:\n      max_new_successes: 16",
             "config.conspec.max_new_successes: is 16: with success top_k, all 16 episodes of a ",
         ),
         ("lr: 0.0002", "preset: papr", "config.preset: must be one of few_successes, paper"),

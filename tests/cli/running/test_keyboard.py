@@ -23,6 +23,7 @@ def terminal(monkeypatch):
     board = Keyboard(NAMES, computer, screen)
     board.show(PICTURE)
     yield board, lambda text: (os.write(person, text.encode()), time.sleep(0.05)), screen
+    board.close()
     os.close(person)
     os.close(computer)
 

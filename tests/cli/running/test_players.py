@@ -54,3 +54,13 @@ def test_chance_is_even_and_depends_on_its_seed():
         drawn.append([player.choose(None) for _ in range(4000)])
     assert drawn[0] == drawn[1] != drawn[2]
     assert np.all(np.abs(np.bincount(drawn[0]) - 1000) < 150)
+
+
+def test_random_actions_that_last():
+    player = RandomPlayer(spaces.Discrete(1000), 1, longest=5)
+    drawn = np.array([player.choose(None) for _ in range(3000)])
+    changes = np.flatnonzero(np.diff(drawn)) + 1
+    lengths = np.diff(changes)
+    assert set(lengths) == {1, 2, 3, 4, 5} and abs(lengths.mean() - 3) < 0.2
+    player.begin(None)  # a new episode does not go on with the last one's action
+    assert player._left == 0 and "1 to 5 steps" in player.name
