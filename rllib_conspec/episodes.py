@@ -1,12 +1,11 @@
 """What passes between the rooms: whole episodes, and the few numbers that sum one up.
 
-NumPy and lz4 only. Rollout workers make episodes, reward models learn from them and pay for their
-steps, reports show them.
+NumPy, lz4 and xxhash only. Rollout workers make episodes, reward models learn from them and pay for
+their steps, reports show them.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,6 +13,7 @@ from typing import Any
 
 import lz4.frame
 import numpy as np
+import xxhash
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class Episode:
         """
         # 64 bits: among the 100 000 frames of full memories, a collision has a chance of 3e-10.
         observations = np.ascontiguousarray(self.observations)
-        found = [hashlib.blake2b(o.data, digest_size=8).digest() for o in observations]
-        return np.frombuffer(b"".join(found), dtype="<u8")
+        found = [xxhash.xxh3_64_intdigest(o.data) for o in observations]
+        return np.array(found, dtype=np.uint64)
 
     @property
     def summary(self) -> Summary:
@@ -98,7 +98,11 @@ class Episode:
 
 @dataclass(frozen=True, eq=False)
 class PackedEpisode:
-    """An episode for a large memory: pictures take a tenth or less of their room (lz4)."""
+    """An episode for a large memory: pictures take a tenth or less of their room (lz4).
+
+    Reward models may look at it as at any other; frames are unpacked anew whenever they are asked
+    for.
+    """
 
     rest: Episode  # all but the observations
     observations: bytes
@@ -107,10 +111,21 @@ class PackedEpisode:
     def __len__(self) -> int:
         return len(self.rest)
 
-    def unpacked(self) -> Episode:
+    @property
+    def success(self) -> bool | None:
+        return self.rest.success
+
+    @property
+    def frames(self) -> np.ndarray:
+        return self._unpack()[1:]
+
+    def _unpack(self) -> np.ndarray:
         empty = self.rest.observations
         whole = np.frombuffer(lz4.frame.decompress(self.observations), dtype=empty.dtype)
-        episode = replace(self.rest, observations=whole.reshape(-1, *empty.shape[1:]))
+        return whole.reshape(-1, *empty.shape[1:])
+
+    def unpacked(self) -> Episode:
+        episode = replace(self.rest, observations=self._unpack())
         episode.__dict__["digests"] = self.digests
         return episode
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rllib_conspec.episodes import Episode
+from rllib_conspec.episodes import Episode, PackedEpisode
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class DistinctFrames:
     index: dict[int, np.ndarray]  # id(episode) → positions [T]
 
     @classmethod
-    def of(cls, episodes: Iterable[Episode]) -> DistinctFrames:
+    def of(cls, episodes: Iterable[Episode | PackedEpisode]) -> DistinctFrames:
         episodes = list({id(e): e for e in episodes}.values())
         bounds = np.cumsum([0, *(len(e) for e in episodes)])
         digests = np.concatenate([e.digests[1:] for e in episodes])
@@ -28,18 +28,29 @@ class DistinctFrames:
         place = np.argsort(order)[place]
         first = first[order]
         cuts = np.searchsorted(first, bounds)
-        frames = np.concatenate(
-            [e.frames[first[cuts[i] : cuts[i + 1]] - bounds[i]] for i, e in enumerate(episodes)]
-        )
         index = {id(e): place[bounds[i] : bounds[i + 1]] for i, e in enumerate(episodes)}
-        return cls(frames, index)
+        return cls(_gathered(episodes, np.split(first, cuts[1:-1]), bounds), index)
 
-    def padded(self, episodes: Sequence[Episode]) -> tuple[np.ndarray, np.ndarray]:
+    def padded(self, episodes: Sequence[Episode | PackedEpisode]) -> tuple[np.ndarray, np.ndarray]:
         """Positions [K, T] of the episodes' frames (0 on padding) and mask [K, T] of real steps."""
-        longest = max(len(e) for e in episodes)
-        index = np.zeros((len(episodes), longest), dtype=np.int64)
-        mask = np.zeros((len(episodes), longest), dtype=bool)
-        for k, episode in enumerate(episodes):
-            index[k, : len(episode)] = self.index[id(episode)]
-            mask[k, : len(episode)] = True
+        lengths = np.array([len(e) for e in episodes])
+        mask = np.arange(lengths.max()) < lengths[:, None]
+        index = np.zeros(mask.shape, dtype=np.int64)
+        index[mask] = np.concatenate([self.index[id(e)] for e in episodes])
         return index, mask
+
+
+def _gathered(
+    episodes: Sequence[Episode | PackedEpisode], steps: Sequence[np.ndarray], begins: np.ndarray
+) -> np.ndarray:
+    """Frames of these steps of every episode, one after the other; steps of an episode count from
+    where it begins. Each frame is copied once, and one packed episode at a time is unpacked.
+    """
+    gathered, end = None, 0
+    for episode, own, begin in zip(episodes, steps, begins, strict=False):
+        frames = episode.frames
+        if gathered is None:
+            gathered = np.empty((sum(map(len, steps)), *frames.shape[1:]), dtype=frames.dtype)
+        start, end = end, end + len(own)
+        np.take(frames, own - begin, axis=0, out=gathered[start:end], mode="clip")
+    return gathered

@@ -92,12 +92,12 @@ class Ages:
             drawn = self._successes(own, count // OLD)
         drawn += self._successes(self.known, count - len(drawn), {id(e) for _, e in drawn})
         against = self._failures([age for age, _ in drawn], count)
-        unpacked = _Unpacking()
-        won = [(age.number, unpacked(e)) for age, e in drawn]
-        lost = [(age.number, unpacked(e)) for age, e in against]
         groups = [(tuple(live), self._batches), *(((i,), last) for i, last in self.frozen.items())]
         contrasts = [
-            Contrast(which, *(tuple(e for n, e in kind if n <= last) for kind in (won, lost)))
+            Contrast(
+                which,
+                *(tuple(e for age, e in kind if age.number <= last) for kind in (drawn, against)),
+            )
             for which, last in groups
         ]
         return contrasts[0], [c for c in contrasts[1:] if c.successes]
@@ -125,16 +125,12 @@ class Ages:
 
     # --- judging ------------------------------------------------------------------------------
 
-    def held_out(self) -> list[tuple[int, tuple[Episode, ...], tuple[Episode, ...]]]:
+    def held_out(self) -> list[tuple[int, tuple[PackedEpisode, ...], tuple[PackedEpisode, ...]]]:
         """(number, successes, failures) of every age to judge on."""
         if not _enough(self.held):
             return []
         return [
-            (
-                age.number,
-                tuple(e.unpacked() for e in age.successes),
-                tuple(e.unpacked() for e in age.failures[: JUDGED_FAILURES * len(age.successes)]),
-            )
+            (age.number, age.successes, age.failures[: JUDGED_FAILURES * len(age.successes)])
             for age in self.held
         ]
 
@@ -177,15 +173,3 @@ def _successes(ages: Sequence[Age]) -> int:
 def _enough(ages: Sequence[Age]) -> bool:
     """Whether there is enough of both kinds to judge on."""
     return min(_successes(ages), sum(len(age.failures) for age in ages)) >= HELD_OUT
-
-
-class _Unpacking:
-    """Unpacks each episode once, so that what is drawn twice is one episode."""
-
-    def __init__(self) -> None:
-        self._found: dict[int, Episode] = {}
-
-    def __call__(self, packed: PackedEpisode) -> Episode:
-        if id(packed) not in self._found:
-            self._found[id(packed)] = packed.unpacked()
-        return self._found[id(packed)]

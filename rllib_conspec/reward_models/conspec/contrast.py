@@ -19,13 +19,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rllib_conspec.episodes import Episode
+from rllib_conspec.episodes import Episode, PackedEpisode
 from rllib_conspec.reward_models.conspec import loss as L
 from rllib_conspec.reward_models.conspec.options import ConSpecOptions
 from rllib_conspec.reward_models.conspec.prototypes import Prototypes
 from rllib_conspec.reward_models.distinct import DistinctFrames
 
-Episodes = Sequence[Episode]
+Episodes = Sequence[Episode | PackedEpisode]
 
 
 @dataclass(frozen=True)
@@ -161,8 +161,9 @@ class View:
     def __init__(
         self, model: Prototypes, contrasts: Sequence[Contrast], candidates: int | None = None
     ) -> None:
-        """`candidates`: all frames are scored once; then those among the best so many of an episode
-        for some prototype are all that counts. None: all frames, every time.
+        """All frames are looked at once, by the model as it is then. `candidates`: those among the
+        best so many of an episode for some prototype are all that counts, in any number of steps.
+        None: all count, in a single step.
         """
         self.model = model
         self.device = model.vectors.device
@@ -172,7 +173,8 @@ class View:
         self.claims: dict[int, Tensor] = {}  # id of episodes → bool [K, T]
         self._candidates = candidates
         self._z: Tensor | None = None
-        self._kept: Tensor | None = None  # positions of the candidates, once they are known
+        self._scored: tuple[Tensor, Tensor] | None = None  # which scores are known, and these
+        self._kept: _Kept | None = None  # the candidates, once they are known
 
     def layout(self, episodes: Episodes) -> tuple[Tensor, Tensor]:
         """Positions [K, T] among the different frames, and mask [K, T]."""
@@ -209,15 +211,14 @@ class View:
         return L.best_match(s[list(contrast.prototypes)][:, index], claims[some])
 
     def scores_without_graph(self, needed: list[tuple[tuple[int, ...], Episodes]]) -> Tensor:
-        """s [H, N] for the (prototypes, episodes) asked for, 0 elsewhere."""
+        """s [H, N]; those of the (prototypes, episodes) asked for are right."""
+        need = self._need(needed)
         with torch.no_grad():
-            return self.model.needed_scores(self._features(), self._need(needed))
-
-    def _features(self) -> Tensor:
-        """z of all frames. With candidates these are the only features of all, and kept."""
-        if self._z is None or self._candidates is None:
-            self._z = self.model.encode(self.frames)
-        return self._z
+            if self._z is None:
+                self._z = self.model.encode(self.frames)
+            if self._scored is None or (need & ~self._scored[0]).any():
+                self._scored = need, self.model.needed_scores(self._z, need)
+        return self._scored[1]
 
     def scores(self, best_of, softmax_of, top_k: int) -> Tensor:
         """s [H, N] with a graph behind those scores that carry the loss's gradient."""
@@ -243,18 +244,20 @@ class View:
             count = top_k - 1 + self._candidates
             s = self.scores_without_graph(needed)
             best = self._marked(s, needed, lambda *at: L.among_best(*at, count))
-            self._kept = best.any(dim=0).nonzero().squeeze(1)
-        need = self._need(needed)
-        z = self.model.encode(self.frames[self._kept])
-        found = self.model.needed_scores(z, need[:, self._kept])
-        return found.new_full(need.shape, -torch.inf).index_copy(1, self._kept, found)
+            which = best.any(dim=0).nonzero().squeeze(1)
+            self._kept = _Kept(which, self.frames[which], self._need(needed)[:, which])
+        kept = self._kept
+        found = self.model.needed_scores(self.model.encode(kept.frames), kept.need)
+        everywhere = found.new_full((len(found), len(self.frames)), -torch.inf)
+        return everywhere.index_copy(1, kept.positions, found)
 
     def _need(self, needed: list[tuple[tuple[int, ...], Episodes]]) -> Tensor:
         """Bool [H, N]: the frames of these (prototypes, episodes)."""
         need = np.zeros((len(self.model.vectors), len(self.frames)), dtype=bool)
         for prototypes, episodes in needed:
-            positions = np.unique(np.concatenate([self.distinct.index[id(e)] for e in episodes]))
-            need[np.ix_(prototypes, positions)] = True
+            shown = np.zeros(len(self.frames), dtype=bool)
+            shown[np.concatenate([self.distinct.index[id(e)] for e in episodes])] = True
+            need[list(prototypes)] |= shown
         return torch.from_numpy(need).to(self.device)
 
     def _marked(self, s: Tensor, asked, mark) -> Tensor:
@@ -271,3 +274,12 @@ class View:
             which = torch.tensor(prototypes, device=self.device)
             marked[which[i], self.layout(episodes)[0][k, t]] = True
         return marked
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """The frames that all steps on one draw look at."""
+
+    positions: Tensor  # [n], among all different frames
+    frames: Tensor  # [n, *shape]
+    need: Tensor  # bool [H, n]: which prototypes look at which
