@@ -72,9 +72,21 @@ def fetched(thing: Any) -> Any:
 
 
 def episodes_at(pointers: Iterable[tuple[Any, Pointer]]) -> list[tuple[Any, Episode]]:
-    """(label, episode) behind (label, pointer), without those that were lost."""
-    found = [(label, fetched(pointer.share), pointer.index) for label, pointer in pointers]
-    return [(label, share.episodes[i]) for label, share, i in found if share is not None]
+    """(label, episode) behind (label, pointer), without those that were lost. A share is fetched
+    once, however many of its episodes are asked for: it is unpickled as a whole.
+    """
+    pointers = list(pointers)
+    shares = {_key(p.share): p.share for _, p in pointers}
+    found = {key: fetched(share) for key, share in shares.items()}
+    return [
+        (label, found[_key(p.share)].episodes[p.index])
+        for label, p in pointers
+        if found[_key(p.share)] is not None
+    ]
+
+
+def _key(share: Any) -> Any:
+    return share if isinstance(share, ray.ObjectRef) else id(share)
 
 
 def joined(

@@ -164,8 +164,9 @@ class View:
     def __init__(
         self, model: Prototypes, contrasts: Sequence[Contrast], candidates: int | None = None
     ) -> None:
-        """`candidates`: all frames are scored once; then those among the best so many of an episode
-        for some prototype are all that counts. None: all frames, every time.
+        """All frames are looked at once, by the model as it is then. `candidates`: those among the
+        best so many of an episode for some prototype are all that counts, in any number of steps.
+        None: all count, in a single step.
         """
         self.model = model
         self.device = model.vectors.device
@@ -178,7 +179,8 @@ class View:
         self.claims: dict[int, Tensor] = {}  # id of episodes → bool [K, T]
         self._candidates = candidates
         self._z: Tensor | None = None
-        self._kept: Tensor | None = None  # positions of the candidates, once they are known
+        self._scored: tuple[Tensor, Tensor] | None = None  # which scores are known, and these
+        self._kept: _Kept | None = None  # the candidates, once they are known
 
     def layout(self, episodes: Episodes) -> tuple[Tensor, Tensor]:
         """Positions [K, T] among the different frames, and mask [K, T]."""
@@ -215,13 +217,16 @@ class View:
         return L.best_match(s[list(contrast.prototypes)][:, index], claims[some])
 
     def scores_without_graph(self, needed: list[tuple[tuple[int, ...], Episodes]]) -> Tensor:
-        """s [H, N] for the (prototypes, episodes) asked for, 0 elsewhere."""
+        """s [H, N]; those of the (prototypes, episodes) asked for are right."""
+        need = self._need(needed)
         with torch.no_grad():
-            return self.model.needed_scores(self._features(), self._need(needed))
+            if self._scored is None or (need & ~self._scored[0]).any():
+                self._scored = need, self.model.needed_scores(self._features(), need)
+        return self._scored[1]
 
     def _features(self) -> Tensor:
-        """z of all frames. With candidates these are the only features of all, and kept."""
-        if self._z is None or self._candidates is None:
+        """z of all frames."""
+        if self._z is None:
             if self._frames is None:
                 self._z = self.model.encode_all(self.distinct)
             else:
@@ -262,18 +267,20 @@ class View:
             count = top_k - 1 + self._candidates
             s = self.scores_without_graph(needed)
             best = self._marked(s, needed, lambda *at: L.among_best(*at, count))
-            self._kept = best.any(dim=0).nonzero().squeeze(1)
-        need = self._need(needed)
-        z = self.model.encode(self.at(self._kept))
-        found = self.model.needed_scores(z, need[:, self._kept])
-        return found.new_full(need.shape, -torch.inf).index_copy(1, self._kept, found)
+            which = best.any(dim=0).nonzero().squeeze(1)
+            self._kept = _Kept(which, self.at(which), self._need(needed)[:, which])
+        kept = self._kept
+        found = self.model.needed_scores(self.model.encode(kept.frames), kept.need)
+        everywhere = found.new_full((len(found), self._count), -torch.inf)
+        return everywhere.index_copy(1, kept.positions, found)
 
     def _need(self, needed: list[tuple[tuple[int, ...], Episodes]]) -> Tensor:
         """Bool [H, N]: the frames of these (prototypes, episodes)."""
         need = np.zeros((len(self.model.vectors), self._count), dtype=bool)
         for prototypes, episodes in needed:
-            positions = np.unique(np.concatenate([self.distinct.index[id(e)] for e in episodes]))
-            need[np.ix_(prototypes, positions)] = True
+            shown = np.zeros(self._count, dtype=bool)
+            shown[np.concatenate([self.distinct.index[id(e)] for e in episodes])] = True
+            need[list(prototypes)] |= shown
         return torch.from_numpy(need).to(self.device)
 
     def _marked(self, s: Tensor, asked, mark) -> Tensor:
@@ -290,3 +297,12 @@ class View:
             which = torch.tensor(prototypes, device=self.device)
             marked[which[i], self.layout(episodes)[0][k, t]] = True
         return marked
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """The frames that all steps on one draw look at."""
+
+    positions: Tensor  # [n], among all different frames
+    frames: Tensor  # [n, *shape]
+    need: Tensor  # bool [H, n]: which prototypes look at which

@@ -15,6 +15,7 @@ from rllib_conspec.reward_models.conspec import loss as L
 from rllib_conspec.reward_models.conspec.ages import HELD_OUT, Ages
 from rllib_conspec.reward_models.conspec.contrast import (
     Contrast,
+    ContrastiveLoss,
     View,
     best_matches,
     best_unclaimed,
@@ -124,12 +125,15 @@ class ConSpecLearner:
         view = View(self.model, [live, *frozen], CANDIDATES if o.steps_per_iteration > 1 else None)
         if o.memory == "ages":
             self._claim(view, live, frozen)
-        metrics: dict[str, Any] = {}
         for _ in range(o.steps_per_iteration):
-            metrics = self._gradient_step(view, live, frozen)
+            parts = contrastive_loss(view, o, self.active, live, frozen)
+            self.optimizer.zero_grad(set_to_none=True)
+            parts.total.backward()
+            self.optimizer.step()
             if o.memory == "newest":
+                self._note_criterion(parts)
                 self._freeze()
-        return metrics
+        return self._measured(parts)
 
     def _claim(self, view: View, live: Contrast, frozen: Sequence[Contrast]) -> None:
         """First come, first served: a prototype looks for its steps where none that was frozen
@@ -139,7 +143,11 @@ class ConSpecLearner:
         before = {others: claimants for claimants, others in self._claims()}
         asked = [(before.get(c.prototypes, ()), c.successes) for c in (*frozen, live)]
         asked = [claim for claim in asked if claim[0]]
-        s = view.scores_without_graph(asked) if asked else None
+        if not asked:
+            return
+        # With what the steps will ask for, so that all is scored at once.
+        own = [(c.prototypes, e) for c in (live, *frozen) for e in (c.successes, c.failures)]
+        s = view.scores_without_graph(asked + own)
         for claim in asked:
             view.claim(s, *claim, self.options)
 
@@ -168,22 +176,18 @@ class ConSpecLearner:
         """Prototypes with exemplars of their own."""
         return self.memory.frozen
 
-    def _gradient_step(
-        self, view: View, live: Contrast, frozen: Sequence[Contrast]
-    ) -> dict[str, Any]:
-        o = self.options
-        parts = contrastive_loss(view, o, self.active, live, frozen)
-        self.optimizer.zero_grad(set_to_none=True)
-        parts.total.backward()
-        self.optimizer.step()
-
-        gap = np.full(o.num_prototypes, np.nan)
+    def _note_criterion(self, parts: ContrastiveLoss) -> None:
+        """Count the steps for which each prototype has met the criterion."""
         for i, won in parts.success_best.items():
             lost = parts.failure_best[i]
-            gap[i] = float(L.separation(won[None], lost[None]))
-            if o.memory == "newest":
-                reached = bool(L.meets_criterion(won[None], lost[None], o.threshold))
-                self.streak[i] = self.streak[i] + 1 if reached else 0
+            reached = L.meets_criterion(won[None], lost[None], self.options.threshold)
+            self.streak[i] = self.streak[i] + 1 if bool(reached) else 0
+
+    def _measured(self, parts: ContrastiveLoss) -> dict[str, Any]:
+        """Metrics of a step."""
+        gap = np.full(self.options.num_prototypes, np.nan)
+        for i, won in parts.success_best.items():
+            gap[i] = float(L.separation(won[None], parts.failure_best[i][None]))
         return {
             "loss": float(parts.total.detach()),
             "loss_success": float(parts.success.detach()),
