@@ -10,7 +10,7 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from tiny import CONSTANT, keys_config, learner_of, trained_on
 
 from rllib_conspec.algorithm.report import Pointer, Share, episodes_at, fetched, joined
-from rllib_conspec.episodes import Episode
+from rllib_conspec.episodes import Episode, PackedEpisode
 from rllib_conspec.reward_models.conspec.memory import EpisodeMemory
 
 
@@ -173,7 +173,7 @@ def test_frames_are_copied_once_on_their_way_to_a_reward_model(built):
 
 
 def test_a_stored_episode_is_the_second_copy(built, monkeypatch):
-    """It owns its frames, or it would keep the block of a whole batch alive."""
+    """It holds its frames packed, or it would keep the block of a whole batch alive."""
     offered, original = [], EpisodeMemory.extend
 
     def extend(self, episodes):
@@ -190,5 +190,5 @@ def test_a_stored_episode_is_the_second_copy(built, monkeypatch):
     assert len(stored) > 2
     assert stored.keys() <= {e.get_observations()[1:].tobytes() for e in episodes}
     for episode in stored.values():
-        assert episode.observations.flags.owndata
-        assert not any(np.shares_memory(episode.observations, e.observations) for e in given)
+        assert isinstance(episode, PackedEpisode) and isinstance(episode.observations, bytes)
+        assert not any(np.shares_memory(episode.rest.rewards, e.rewards) for e in given)

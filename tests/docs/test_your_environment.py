@@ -224,10 +224,10 @@ def test_names_that_are_nearly_right_are_answered_by_the_right_one(here):
 
 def test_top_k_has_no_success_rate_to_stop_at(here):
     stop = {"env_runners/success_rate_20": 0.9}
-    assert "there is no such rate" in refused(
-        here("relative", stop=stop, config={"success": "top_k"})
-    )
-    assert checked(here("relative2", config={"success": "top_k"}))[0].success == "top_k"
+    config = {"success": "top_k", "conspec": {"max_new_successes": 4}}
+    assert "there is no such rate" in refused(here("relative", stop=stop, config=config))
+    assert checked(here("relative2", config=config))[0].success == "top_k"
+    assert "Set it to 4." in refused(here("relative3", config={"success": "top_k"}))
 
 
 def test_goal_needs_what_the_page_says():

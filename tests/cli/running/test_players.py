@@ -57,7 +57,8 @@ def test_chance_is_even_and_depends_on_its_seed():
 
 
 def test_random_actions_that_last():
-    player = RandomPlayer(spaces.Discrete(1000), 1, longest=5)
+    # So many actions that none is drawn twice in a row.
+    player = RandomPlayer(spaces.Discrete(10**9), 1, longest=5)
     drawn = np.array([player.choose(None) for _ in range(3000)])
     changes = np.flatnonzero(np.diff(drawn)) + 1
     lengths = np.diff(changes)

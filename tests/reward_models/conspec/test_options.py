@@ -18,6 +18,7 @@ WRONG_TYPE = {
     "bool": [1, 0, "true", None],
     "str": [1, None, True, ["conv"]],
     "int | None": ["3", 2.5, False],
+    "str | None": [3, 2.5, False],
 }
 
 
