@@ -33,11 +33,11 @@ _LEFT_OUT = ("RAY_USAGE_STATS_ENABLED",)
 class NodeFailed(click.ClickException):
     """A command cannot be run on a node. With these attributes Ray shows no traceback."""
 
-    def __init__(self, message: str, cmd: str, returncode: int = 1):
+    def __init__(self, message: str, cmd: str, returncode: int = 1, stderr: str | None = None):
         super().__init__(message)
         self.cmd = cmd
         self.returncode = returncode
-        self.stderr = message
+        self.stderr = message if stderr is None else stderr
 
 
 class SlurmCommandRunner(CommandRunnerInterface):
@@ -104,7 +104,10 @@ class SlurmCommandRunner(CommandRunnerInterface):
         while True:
             job = self._provider.jobs(fresh=True).get(self._job_id)
             if job is None or not job.alive:
-                raise NodeFailed(self._provider.describe_end(self._job_id), "squeue")
+                end = self._provider.describe_end(self._job_id)
+                # `ray up` prints `stderr`, then asks for its nodes and is told the end in full.
+                told = end.splitlines()[0] if self._provider.will_tell(self._job_id) else None
+                raise NodeFailed(end, "squeue", stderr=told)
             if job.running:
                 return
             line = f"Job {job.id} is {job.state}: {jobs.place_in_queue(job)}"

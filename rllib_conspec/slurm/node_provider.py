@@ -82,6 +82,10 @@ class SlurmNodeProvider(NodeProvider):
             raise NodeFailed(self.last_word(node_id), "sbatch")
         return over
 
+    def will_tell(self, node_id: str) -> bool:
+        """Whether how this node ended is still to be shown: that of the head of `ray up`."""
+        return node_id == self._own_head
+
     def last_word(self, node_id: str) -> str:
         """The same as `describe_end`; it will be shown, and need not be said again."""
         self._own_head = None
@@ -112,7 +116,13 @@ class SlurmNodeProvider(NodeProvider):
             job = self.jobs(fresh=True).get(node_id)
             if job is None:
                 return  # it ended in the meantime; Ray will see that
-            jobs.update_tags(node_id, {**job.tags, **tags})
+            try:
+                jobs.update_tags(node_id, {**job.tags, **tags})
+            except jobs.SlurmError:
+                # It may have ended since Slurm was asked: the same. All else is an error.
+                now = self.jobs(fresh=True).get(node_id)
+                if now is not None and now.alive:
+                    raise
             self._asked = 0.0
 
     # ---- making and ending nodes

@@ -76,6 +76,41 @@ print("done")
     wait_until(lambda: len(idle_slurm.squeue()) == 1, "the other cluster's job is left")
 
 
+def test_tags_of_a_job_that_ends_meanwhile_are_no_error(idle_slurm):
+    """It may end between the question which jobs there are and the change of its comment."""
+    script = SCRIPT.format(name="mine", comment="e30=")
+    job_id = idle_slurm.submit(script)
+    wait_until(lambda: idle_slurm.squeue("-t", "R"), "the job runs")
+    code = """
+import time
+find, asked = jobs.find, []
+def find_and_end(cluster):
+    found = find(cluster)
+    asked.append(dict(found))
+    if len(asked) == 1:
+        jobs.cancel([job_id])
+        while jobs.show(job_id)["JobState"] in ("RUNNING", "COMPLETING"):
+            time.sleep(0.1)
+    return found
+jobs.find = find_and_end
+provider.set_node_tags(job_id, {"ray-node-status": "up-to-date"})
+assert job_id in asked[0] and len(asked) == 2, asked
+"""
+    idle_slurm.python(PROVIDER + code, name="mine", job_id=job_id)
+
+
+def test_tags_that_slurm_refuses_are_an_error(idle_slurm):
+    job_id = idle_slurm.submit(SCRIPT.format(name="mine", comment="e30="))
+    code = """
+try:
+    provider.set_node_tags(job_id, {"ray-node-status": "x" * jobs.MAX_COMMENT})
+except jobs.SlurmError as error:
+    print(error)
+"""
+    output = idle_slurm.python(PROVIDER + code, name="mine", job_id=job_id)
+    assert output.startswith("the tags of a node are too long for a job's comment: ")
+
+
 def test_down_waits_for_jobs_that_are_still_ending(idle_slurm):
     deaf, end = (idle_slurm.base / "work" / name for name in ("deaf", "end"))
     stubborn = f"trap '' TERM\ntouch {deaf}\nuntil [ -e {end} ]; do sleep 0.1; done\n"
