@@ -6,6 +6,7 @@ import sys
 import gymnasium as gym
 import numpy as np
 import pytest
+from inside import on_learners
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.appo import APPO
 from ray.rllib.algorithms.dqn import DQN
@@ -14,7 +15,7 @@ from ray.rllib.algorithms.ppo import PPO
 from ray.rllib.algorithms.sac import SAC
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 from ray.tune.registry import get_trainable_cls
-from tiny import EAGER, KEYS, Clock, on_learners
+from tiny import EAGER, KEYS, Clock
 
 from rllib_conspec import (
     ConSpec,
