@@ -36,7 +36,7 @@ SHORTER = {
     "max_episode_steps": "max_steps",
 }
 # What algorithms of RLlib's have, too, when they are given reward models.
-FOR_ANY_ALGORITHM = ("reward_models", "success", "preset", "episodes_per_update")
+FOR_ANY_ALGORITHM = ("reward_models", "success", "reward_scale", "preset", "episodes_per_update")
 NETWORK = {
     "encoder": "conv (small pictures), impala (pixels, the paper's), strided (pixels on a CPU, a "
     "twentieth of impala's cost), mlp (vectors), or auto: mlp for vectors, conv for pictures below "
@@ -44,6 +44,8 @@ NETWORK = {
     "encoder_dim": "width of the encoder's output",
     "core": f"what the policy remembers with: {', '.join(CORES.entries)}, or an import path",
     "core_dim": "width of the core's memory; 0: no memory",
+    "max_seq_len": "steps that a core learns through; longer episodes are cut into pieces, which "
+    "begin with the memory that was there when they were played. By default whole episodes",
 }
 
 

@@ -10,7 +10,15 @@ from rllib_conspec import tasks
 __version__ = "0.1.0"
 __all__ = [
     "ConSpec",
+    "ConSpecAPPO",
+    "ConSpecAPPOConfig",
     "ConSpecConfig",
+    "ConSpecDQN",
+    "ConSpecDQNConfig",
+    "ConSpecIMPALA",
+    "ConSpecIMPALAConfig",
+    "ConSpecSAC",
+    "ConSpecSACConfig",
     "WholeEpisodePPO",
     "WholeEpisodePPOConfig",
     "with_reward_model",

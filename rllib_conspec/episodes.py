@@ -50,6 +50,11 @@ class Episode:
         """[T, *shape]: the observation that each step led to."""
         return self.observations[1:]
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one observation."""
+        return self.observations.shape[1:]
+
     @cached_property
     def digests(self) -> np.ndarray:
         """uint64 [T + 1]: equal observations have equal digests.
@@ -106,6 +111,20 @@ class PackedEpisode:
 
     def __len__(self) -> int:
         return len(self.rest)
+
+    @property
+    def success(self) -> bool | None:
+        return self.rest.success
+
+    @property
+    def frames(self) -> np.ndarray:
+        """[T, *shape], unpacked anew whenever it is asked for."""
+        return self.unpacked().frames
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one observation."""
+        return self.rest.shape
 
     def unpacked(self) -> Episode:
         empty = self.rest.observations

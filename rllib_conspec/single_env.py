@@ -20,6 +20,9 @@ class SingleEnv(gym.Env):
         self.render_mode = game.render_mode
         self.critical_events = game.critical_events
         self.max_episode_steps = game.max_episode_steps
+        for name in ("plays", "version", "action_names"):  # what only some games say of themselves
+            if hasattr(game, name):
+                setattr(self, name, getattr(game, name))
         self._over = True
 
     def reset(

@@ -22,6 +22,7 @@ LINES = [
         "errors",
         "importing",
         "options",
+        "recordings",
         "registry",
         "single_env",
         "success",
@@ -33,11 +34,14 @@ LINES = [
 ]
 ASIDE = {
     ("options", "errors"),
+    ("recordings", "episodes"),
+    ("recordings", "errors"),
     ("registry", "errors"),
     ("registry", "importing"),
     ("success", "episodes"),
     ("success", "errors"),
     ("success", "importing"),
+    ("auxiliary", "networks"),
     ("reward_models", "networks"),
     ("tasks", "unity"),
 }
@@ -46,7 +50,7 @@ ALONE = {"tasks", "unity", "slurm"}
 NOT_FOR_THEM = {"algorithm", "report", "cli"}
 WITHOUT_RAY = {"episodes", "success", "networks", "reward_models", "auxiliary", "environments"}
 
-SHORT_FORM = {"algorithm/conspec.py", "algorithm/__init__.py"}
+SHORT_FORM = {"algorithm/conspec.py", "algorithm/backbones.py", "algorithm/__init__.py"}
 WORDS = re.compile(r"conspec|prototype|exemplar|frozen|freez", re.IGNORECASE)
 # Words that mean something else: the package, dataclasses that cannot be changed, RLlib's flag.
 INNOCENT = re.compile(r"rllib_conspec|frozen=True|copy_frozen")

@@ -2,16 +2,47 @@
 
 from ray.tune.registry import register_trainable
 
+from rllib_conspec.algorithm.backbones import (
+    ConSpecAPPO,
+    ConSpecAPPOConfig,
+    ConSpecDQN,
+    ConSpecDQNConfig,
+    ConSpecIMPALA,
+    ConSpecIMPALAConfig,
+    ConSpecSAC,
+    ConSpecSACConfig,
+)
 from rllib_conspec.algorithm.conspec import ConSpec, ConSpecConfig
 from rllib_conspec.algorithm.ppo import WholeEpisodePPO, WholeEpisodePPOConfig
 from rllib_conspec.algorithm.with_reward_model import with_reward_model
 
-register_trainable("ConSpec", ConSpec)
-register_trainable("WholeEpisodePPO", WholeEpisodePPO)
+# All that take reward models.
+ALGORITHMS = {
+    algorithm.__name__: algorithm
+    for algorithm in (
+        ConSpec,
+        WholeEpisodePPO,
+        ConSpecAPPO,
+        ConSpecIMPALA,
+        ConSpecDQN,
+        ConSpecSAC,
+    )
+}
+for _name, _algorithm in ALGORITHMS.items():
+    register_trainable(_name, _algorithm)
 
 __all__ = [
+    "ALGORITHMS",
     "ConSpec",
+    "ConSpecAPPO",
+    "ConSpecAPPOConfig",
     "ConSpecConfig",
+    "ConSpecDQN",
+    "ConSpecDQNConfig",
+    "ConSpecIMPALA",
+    "ConSpecIMPALAConfig",
+    "ConSpecSAC",
+    "ConSpecSACConfig",
     "WholeEpisodePPO",
     "WholeEpisodePPOConfig",
     "with_reward_model",

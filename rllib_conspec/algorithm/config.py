@@ -11,24 +11,33 @@ from typing import Any, ClassVar
 
 from gymnasium import spaces
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
+from ray.rllib.callbacks.callbacks import RLlibCallback
+from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
+from ray.rllib.utils import force_list
 from ray.rllib.utils.annotations import override
 
 from rllib_conspec import environments
 from rllib_conspec.algorithm.env_runner import EpisodeRunner
+from rllib_conspec.algorithm.extendable import check_settings
 from rllib_conspec.algorithm.learner import with_reward_model_learner
-from rllib_conspec.algorithm.policy import VIEW, EpisodePolicy
+from rllib_conspec.algorithm.other_policies import our_policy
+from rllib_conspec.algorithm.policy import VIEW, EpisodePolicy, default_view
 from rllib_conspec.algorithm.seeding import derived_seed
+from rllib_conspec.algorithm.settings import (
+    check_model_config,
+    check_reward_scale,
+    check_whole_number,
+)
 from rllib_conspec.errors import OptionError, did_you_mean
 from rllib_conspec.networks import MODEL_CONFIG_KEYS
-from rllib_conspec.networks.cores import REGISTRY as CORES
-from rllib_conspec.networks.encoders import ENCODERS
 from rllib_conspec.reward_models import find_model, options_of
 from rllib_conspec.reward_models.base import RewardModel, Setting
 from rllib_conspec.reward_models.together import Together
-from rllib_conspec.success import success_function
+from rllib_conspec.success import RELATIVE, success_function
 
-PRESETS = ("few_successes", "paper")
+PRESETS = ("few_successes", "paper", "control", "atari")
+LEAST_SEQUENCE = 20  # steps to learn what to remember over, where pieces are shorter
 
 
 class RewardModelConfig(AlgorithmConfig):
@@ -42,6 +51,7 @@ class RewardModelConfig(AlgorithmConfig):
         self.env_runner_cls = EpisodeRunner
         self.reward_models: dict[str, dict[str, Any]] = {}
         self.success: str = "sparse"
+        self.reward_scale: float | str = 1.0
         self.preset: str = PRESETS[0]
         self.episodes_per_batch: int | None = None
         self.episodes_per_update: int = 16
@@ -54,6 +64,7 @@ class RewardModelConfig(AlgorithmConfig):
         self,
         *,
         success: str = NotProvided,
+        reward_scale: float | str = NotProvided,
         models: Mapping[str, Mapping[str, Any]] = NotProvided,
         preset: str = NotProvided,
         episodes_per_update: int = NotProvided,
@@ -65,9 +76,14 @@ class RewardModelConfig(AlgorithmConfig):
             success: `sparse` (any positive return), `goal` (`info["is_success"]`), `top_k` (the
                 best of a batch; there is no success rate then), or the import path
                 `package.module:function` of a function of an `Episode`.
+            reward_scale: What the environment's rewards are multiplied by where the policy learns
+                from them, or `sign`: it learns from their sign. What reward models pay is added to
+                that. Returns in metrics, success and the ranking of `top_k` are of the rewards as
+                they are.
             models: Reward models by name or import path, each with its options; laid over those
                 that are set.
-            preset: Values that the options of reward models start from: `few_successes` or `paper`.
+            preset: Values that the options of reward models start from: `few_successes`, `paper`,
+                `control` or `atari`.
             episodes_per_update: With algorithms that take a few steps at a time: finished episodes
                 that make an update of the reward models.
             worker_timeout_s: How long to wait while no rollout worker answers.
@@ -76,12 +92,16 @@ class RewardModelConfig(AlgorithmConfig):
             self._use_preset(preset)
         if success is not NotProvided:
             self.success = success
+        if reward_scale is not NotProvided:
+            self.reward_scale = reward_scale
         if models is not NotProvided:
             merged = {k: dict(v) for k, v in self.reward_models.items()}
             for name, options in models.items():
                 options_of(name, options, self.preset)
-                merged[name] = merged.get(name, {}) | dict(options)
-                options_of(name, merged[name], self.preset)
+                whole = merged.get(name, {}) | dict(options)
+                found = options_of(name, whole, self.preset)
+                # As the options have them: a file is named by its full path, wherever it is read.
+                merged[name] = {key: getattr(found, key) for key in whole}
             self.reward_models = merged
         if episodes_per_update is not NotProvided:
             self.episodes_per_update = episodes_per_update
@@ -112,6 +132,9 @@ class RewardModelConfig(AlgorithmConfig):
             observation_space,
             action_space,
             self.gamma,
+            plays=self.facts.plays if self.facts else "",
+            version=self.facts.version if self.facts else "",
+            best_of=self._best_of,
             device=device,
             # Equal on all learners, so that what their models hold stays equal.
             seed=derived_seed(self.seed, "reward_model"),
@@ -122,14 +145,18 @@ class RewardModelConfig(AlgorithmConfig):
         except OptionError as error:
             raise error.within("reward_models") from error
 
+    @property
+    def _best_of(self) -> int | None:
+        """Of how many episodes the best succeed, where success is relative."""
+        if self.success != RELATIVE:
+            return None
+        return self.episodes_per_batch or self.episodes_per_update
+
     def view_of(self, space: spaces.Box) -> dict[str, Any]:
         """How observations are to be read."""
         if self.facts is not None:
             return {key: getattr(self.facts, key) for key in VIEW}
-        return {
-            "observation_range": 255.0 if space.dtype == "uint8" else 1.0,
-            "channels": environments.channels_of(space.shape),
-        }
+        return default_view(space)
 
     @property
     def own_connectors(self) -> bool:
@@ -138,9 +165,47 @@ class RewardModelConfig(AlgorithmConfig):
             self._env_to_module_connector is not None or self._module_to_env_connector is not None
         )
 
+    @property
+    def own_callbacks(self) -> bool:
+        return any(c is not RLlibCallback for c in force_list(self.callbacks_class)) or any(
+            value for name, value in vars(self).items() if name.startswith("callbacks_on_")
+        )
+
     @override(AlgorithmConfig)
     def get_default_learner_class(self) -> type:
         return with_reward_model_learner(super().get_default_learner_class())
+
+    @property
+    def our_networks(self) -> bool:
+        """Whether the policy is one of ours."""
+        return self.has_ours_for(self._model_config)
+
+    def has_ours_for(self, model_config: Any) -> bool:
+        """Whether this `model_config` asks for one of our policies. RLlib's algorithms have its own
+        unless a key of ours is among its keys, and there is one for them.
+        """
+        ours = MODEL_CONFIG_KEYS.keys() - DefaultModelConfig.__annotations__.keys()
+        asked = isinstance(model_config, Mapping) and not ours.isdisjoint(model_config)
+        return asked and our_policy(type(self)) is not None
+
+    @override(AlgorithmConfig)
+    def get_default_rl_module_spec(self) -> RLModuleSpec:
+        spec = super().get_default_rl_module_spec()
+        if self.our_networks:
+            spec.module_class = our_policy(type(self))
+        return spec
+
+    @property
+    @override(AlgorithmConfig)
+    def _model_config_auto_includes(self) -> dict[str, Any]:
+        included = super()._model_config_auto_includes
+        return included | ({"max_seq_len": self._sequence} if self.our_networks else {})
+
+    @property
+    def _sequence(self) -> int:
+        """Steps that a policy with a memory is trained on in one go."""
+        # A piece, and the step that RLlib adds for the value after it: nothing is padded.
+        return max(LEAST_SEQUENCE, self.get_rollout_fragment_length() + 1)
 
     @override(AlgorithmConfig)
     def rl_module(self, *, model_config: Any = NotProvided, **kwargs: Any) -> RewardModelConfig:
@@ -172,13 +237,17 @@ class RewardModelConfig(AlgorithmConfig):
 
     @override(AlgorithmConfig)
     def validate(self) -> None:
+        check_settings(self)
         success_function(self.success)
+        check_reward_scale(self.reward_scale)
         for name, options in self.reward_models.items():
             try:
                 options_of(name, options, self.preset)
             except OptionError as error:
                 raise error.within("reward_models") from error
         check_whole_number("episodes_per_update", self.episodes_per_update, least=1)
+        if self.our_networks:
+            check_model_config(self._model_config)
         super().validate()
 
 
@@ -191,6 +260,7 @@ class EpisodesConfig(RewardModelConfig):
         self.episodes_per_batch = 16
         self.episodes_per_minibatch: int = 4
         self.max_episode_steps: int | None = None
+        self.epsilon: float = 0.0
         # The environment's own vector form where it has one that fits, else sync.
         self.gym_env_vectorize_mode = "vector_entry_point"
         self._looked_at: tuple | None = None  # what `facts` was found for
@@ -202,6 +272,7 @@ class EpisodesConfig(RewardModelConfig):
         per_minibatch: int = NotProvided,
         max_steps: int | None = NotProvided,
         observation_key: str | None = NotProvided,
+        epsilon: float = NotProvided,
         sample_ahead: bool = NotProvided,
     ) -> EpisodesConfig:
         """Set how many whole episodes make a training batch (B) and a minibatch.
@@ -211,6 +282,8 @@ class EpisodesConfig(RewardModelConfig):
             per_minibatch: Episodes per gradient step.
             max_steps: Time limit of an episode. By default the environment's own.
             observation_key: Of Dict observations, the entry that the agent sees.
+            epsilon: Share of the actions that are drawn evenly from all instead of by the policy,
+                while it explores. Discrete actions only.
             sample_ahead: Let remote workers play the next batch while the reward models learn. It
                 hides the shorter of the two, and pays with a snapshot that is one iteration older
                 than in Algorithm 1, whose order is the default.
@@ -223,6 +296,8 @@ class EpisodesConfig(RewardModelConfig):
             self.max_episode_steps = max_steps
         if observation_key is not NotProvided:
             self.observation_key = observation_key
+        if epsilon is not NotProvided:
+            self.epsilon = epsilon
         if sample_ahead is not NotProvided:
             self.sample_ahead = sample_ahead
         return self
@@ -232,6 +307,10 @@ class EpisodesConfig(RewardModelConfig):
         mode = getattr(self.gym_env_vectorize_mode, "value", self.gym_env_vectorize_mode)
         return "auto" if mode == "vector_entry_point" else mode
 
+    @override(RewardModelConfig)
+    def has_ours_for(self, model_config: Any) -> bool:
+        return True
+
     @override(AlgorithmConfig)
     def get_default_rl_module_spec(self) -> RLModuleSpec:
         return RLModuleSpec(module_class=EpisodePolicy)
@@ -240,11 +319,13 @@ class EpisodesConfig(RewardModelConfig):
     @override(AlgorithmConfig)
     def _model_config_auto_includes(self) -> dict[str, Any]:
         included = super()._model_config_auto_includes
-        if self.facts is None:
-            return included
-        # One more than the longest episode: RLlib adds a step for the value after the last one.
-        steps = self.facts.max_episode_steps + 1
-        return included | self.view_of(self.facts.observation_space) | {"max_seq_len": steps}
+        return included | (self.view_of(self.facts.observation_space) if self.facts else {})
+
+    @property
+    @override(RewardModelConfig)
+    def _sequence(self) -> int:
+        # One more than the longest episode, as above.
+        return self.facts.max_episode_steps + 1 if self.facts else LEAST_SEQUENCE
 
     @override(AlgorithmConfig)
     def validate(self) -> None:
@@ -270,42 +351,24 @@ class EpisodesConfig(RewardModelConfig):
             check_whole_number("max_episode_steps", self.max_episode_steps, least=1)
         if self.sample_ahead and self.num_env_runners == 0 and not self.in_evaluation:
             raise OptionError("sample_ahead", "needs remote workers: set num_env_runners.")
-        self._check_model_config()
+        check_model_config(self._model_config)
         self._look_at_environment()
         # Our connectors have no state that workers would have to share.
         self._dont_auto_sync_env_runner_states = not self.own_connectors
+        self._check_epsilon()
         steps = self.facts.max_episode_steps + 1
         self.minibatch_size = self.episodes_per_minibatch * steps
         self.train_batch_size_per_learner = self.episodes_per_batch * steps
         super().validate()
 
-    def _check_model_config(self) -> None:
-        if not isinstance(self._model_config, dict):
-            kind = type(self._model_config).__name__
-            raise OptionError(
-                "model_config", f"must be a mapping of {', '.join(MODEL_CONFIG_KEYS)}, not {kind}."
-            )
-        for key, value in self._model_config.items():
-            if key not in MODEL_CONFIG_KEYS:
-                raise OptionError(
-                    f"model_config.{key}", "unknown option." + did_you_mean(key, MODEL_CONFIG_KEYS)
-                )
-            if not isinstance(value, MODEL_CONFIG_KEYS[key]) or isinstance(value, bool):
-                kind = MODEL_CONFIG_KEYS[key].__name__
-                raise OptionError(f"model_config.{key}", f"must be of type {kind}, not {value!r}.")
-            if key == "encoder" and value not in (known := ("auto", *ENCODERS)):
-                raise OptionError(
-                    "model_config.encoder",
-                    f"must be one of {', '.join(known)}, not {value!r}."
-                    + did_you_mean(value, known),
-                )
-            if key == "core":
-                try:
-                    CORES.find(value)
-                except OptionError as error:
-                    raise OptionError("model_config.core", error.message) from error
-            if key.endswith("_dim"):
-                check_whole_number(f"model_config.{key}", value, least=int(key != "core_dim"))
+    def _check_epsilon(self) -> None:
+        number = isinstance(self.epsilon, int | float) and not isinstance(self.epsilon, bool)
+        if not number or not 0 <= self.epsilon <= 1:
+            raise OptionError("epsilon", f"must be a number from 0 to 1, not {self.epsilon!r}.")
+        if self.epsilon and not isinstance(self.facts.action_space, spaces.Discrete):
+            raise OptionError("epsilon", "needs Discrete actions; this environment has others.")
+        if self.epsilon and (self.own_connectors or self.own_callbacks):
+            raise OptionError("epsilon", "does not work with connectors or callbacks of your own.")
 
     def _look_at_environment(self) -> None:
         mode = self.vectorize_mode
@@ -320,8 +383,3 @@ class EpisodesConfig(RewardModelConfig):
                 mode=mode,
             )
             self._looked_at = asked
-
-
-def check_whole_number(option: str, value: Any, *, least: int) -> None:
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise OptionError(option, f"must be a whole number of at least {least}, not {value!r}.")

@@ -18,7 +18,7 @@ from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LI
 
 from rllib_conspec.algorithm.env_runner import EpisodeRunner
 from rllib_conspec.algorithm.iteration import Iteration, log_nested
-from rllib_conspec.algorithm.report import Pointer, Report
+from rllib_conspec.algorithm.report import Pointer, Report, RewardUpdate
 from rllib_conspec.algorithm.roll_call import RollCall
 from rllib_conspec.algorithm.seeding import derived_seed
 from rllib_conspec.episodes import Summary
@@ -43,6 +43,8 @@ class RewardModelAlgorithm(Algorithm):
         spaces = runner.get_spaces() if runner is not None else self._spaces_of_a_worker()
         # On the driver models only choose: they build nothing.
         self._reward_model = self.config.get_reward_model(*spaces[INPUT_ENV_SINGLE_SPACES])
+        if self._reward_model is not None:
+            self._reward_model.check()
 
     def _spaces_of_a_worker(self) -> dict[str, Any]:
         return self.env_runner_group.foreach_env_runner(lambda runner: runner.get_spaces())[0]
@@ -72,11 +74,7 @@ class RewardModelAlgorithm(Algorithm):
                 self._waiting += [
                     p for r in reports for p in zip(r.summaries, r.episodes, strict=True)
                 ]
-                # Algorithms that take a few steps at a time finish few episodes: wait for a batch's
-                # worth, or the best of them would mean nothing.
-                enough = 1 if self._synchronous else self.config.episodes_per_update
-                if len(self._waiting) >= enough:
-                    self._update_reward_model()
+                self._learn_to_pay()
         if self._reward_model is not None:
             log_nested(self.metrics, (), self._reward_metrics)
         metrics.log(self.metrics)
@@ -85,6 +83,9 @@ class RewardModelAlgorithm(Algorithm):
         """The RL algorithm's own step, and what its workers report of it."""
         super().training_step()
         self._raise_worker_failure()
+        return self._take_reports()
+
+    def _take_reports(self) -> list[Report]:
         return self.env_runner_group.foreach_env_runner(EpisodeRunner.take_report)
 
     @property
@@ -120,36 +121,59 @@ class RewardModelAlgorithm(Algorithm):
 
     # --- the reward models --------------------------------------------------------------------
 
-    def _update_reward_model(self) -> None:
-        """Learn from what waits, on every learner; one call there and back."""
-        summaries, pointers = zip(*self._waiting, strict=True)
-        self._waiting = []
-        rng = np.random.default_rng(derived_seed(self.config.seed, "choose", self._position))
+    @property
+    def _enough(self) -> bool:
+        """Whether there is something to learn from. Algorithms that take a few steps at a time
+        finish few episodes: a batch's worth has to come together, or the best of them would mean
+        nothing.
+        """
+        least = 1 if self._synchronous else self.config.episodes_per_update
+        return len(self._waiting) >= least
+
+    def _learn_to_pay(self) -> None:
+        """Let the reward models learn from what waits; one call to every learner and back."""
+        if not self._enough:
+            return
         with self._iteration_metrics.timed("reward_model"):
-            chosen = [
-                (labels, pointers[i]) for i, labels in self._reward_model.choose(summaries, rng)
-            ]
+            chosen = self._choose()
             results = self.learner_group.foreach_learner(
                 lambda learner, chosen=chosen: learner.update_reward_model(chosen)
             )
-            try:
-                self._reward_metrics, self._hints, snapshot = learner_values(results)[0]
-            except Exception as error:
-                if self._trial_info is None:
-                    raise
-                self._failure = error  # raised by the next step, when Tune has saved
-                return
-        self._announce(snapshot)
+        self._take_in(results)
+
+    def _choose(self) -> list[tuple[Any, Pointer]]:
+        """(labels, pointer) of what to learn from, of all that waits."""
+        summaries, pointers = zip(*self._waiting, strict=True)
+        self._waiting = []
+        rng = np.random.default_rng(derived_seed(self.config.seed, "choose", self._position))
+        return [(labels, pointers[i]) for i, labels in self._reward_model.choose(summaries, rng)]
+
+    def _take_in(self, results: Any) -> RewardUpdate | None:
+        """What the learners answered to an update; they all did the same."""
+        try:
+            update = learner_values(results)[0]
+        except Exception as error:
+            if self._trial_info is None:
+                raise
+            self._failure = error  # raised by the next step, when Tune has saved
+            return None
+        self._reward_metrics, self._hints = update.metrics, update.hints
+        self._announce(update.snapshot)
+        return update
 
     def _announce(self, snapshot: Any) -> None:
-        """Give every rollout worker the newest snapshot, put into the object store once."""
+        """Give every rollout worker the newest snapshot."""
         if self.env_runner is not None:
             self.env_runner.load(snapshot)
         if self.env_runner_group.num_remote_env_runners():
-            reference = ray.put(snapshot)
-            self.env_runner_group.foreach_env_runner(
-                lambda runner: runner.load(ray.get(reference)), local_env_runner=False
-            )
+            self._tell_workers(snapshot)
+
+    def _tell_workers(self, snapshot: Any) -> None:
+        """Give it to the remote ones, put into the object store once."""
+        reference = ray.put(snapshot)
+        self.env_runner_group.foreach_env_runner(
+            lambda runner: runner.load(ray.get(reference)), local_env_runner=False
+        )
 
     def _snapshot(self) -> Any:
         """The learners' newest snapshot; None without reward models."""

@@ -13,14 +13,13 @@ import numpy as np
 import ray
 from gymnasium.wrappers.vector import DictInfoToList
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig
-from ray.rllib.callbacks.callbacks import RLlibCallback
 from ray.rllib.callbacks.utils import make_callback
+from ray.rllib.core import COMPONENT_RL_MODULE
 from ray.rllib.env import INPUT_ENV_SINGLE_SPACES
 from ray.rllib.env.env_context import EnvContext
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.env.utils.infinite_lookback_buffer import InfiniteLookbackBuffer
-from ray.rllib.utils import force_list
 from ray.rllib.utils.annotations import override
 
 from rllib_conspec import environments
@@ -32,6 +31,8 @@ from rllib_conspec.episodes import Episode
 from rllib_conspec.success import success_function
 
 COMPONENT_SNAPSHOT = "reward_snapshot"
+REPORT = "report"
+SIGN = "sign"  # as `reward_scale`
 ENDLESS = 100_000  # steps of an episode after which nobody expects its end
 
 
@@ -126,6 +127,15 @@ class EpisodeRunner(SingleAgentEnvRunner):
         if kwargs or self.config.episodes_per_batch is not None:
             return self._play_and_report(**kwargs).episodes
         return self._sample_pieces()
+
+    @override(SingleAgentEnvRunner)
+    def sample_get_state_and_metrics(self) -> tuple[ray.ObjectRef, dict[str, Any], dict[str, Any]]:
+        """RLlib's, for asynchronous algorithms. The report comes along; the snapshot, which the
+        driver knows, does not.
+        """
+        episodes = self.sample()
+        state = self.get_state(not_components=[COMPONENT_RL_MODULE, COMPONENT_SNAPSHOT])
+        return ray.put(episodes), state | {REPORT: self.take_report()}, self.get_metrics()
 
     def _sample_pieces(self) -> list[SingleAgentEpisode]:
         """About as many steps as were played, in pieces whose episodes have ended; never nothing,
@@ -256,6 +266,7 @@ class EpisodeRunner(SingleAgentEnvRunner):
             longest=self.config.facts.max_episode_steps,
             normalize=self.config.normalize_actions,
             clip=self.config.clip_actions,
+            epsilon=self.config.epsilon if self.config.explore else 0.0,
         )
         episodes = player.play(count, explore=self.config.explore, seed=seed)
         self._report.dropped += player.dropped
@@ -300,12 +311,8 @@ class EpisodeRunner(SingleAgentEnvRunner):
     def _plays_quickly(self) -> bool:
         """Users' connectors and callbacks are theirs to have: RLlib's loop calls them."""
         config = self.config
-        own_callbacks = any(
-            c is not RLlibCallback for c in force_list(config.callbacks_class)
-        ) or any(value for name, value in vars(config).items() if name.startswith("callbacks_on_"))
-        return (
-            not own_callbacks and not config.own_connectors and can_play(self.env.env, self.module)
-        )
+        own = config.own_callbacks or config.own_connectors
+        return not own and can_play(self.env.env, self.module)
 
     # --- intrinsic rewards --------------------------------------------------------------------
 
@@ -321,7 +328,7 @@ class EpisodeRunner(SingleAgentEnvRunner):
         finished = [(p, joined(p, self._success, self._critical_events)) for p in whole]
         self._report.summaries += [episode.summary for _, episode in finished]
         if self.reward_model is None:
-            return _Played(episodes, finished, steps)
+            return _Played([self._with_reward(e) for e in episodes], finished, steps)
         intrinsic = self.reward_model.reward([episode for _, episode in finished])
         self._report.version = self.reward_model.version
         self._report.intrinsic_returns += [float(extra.sum()) for extra in intrinsic]
@@ -329,8 +336,27 @@ class EpisodeRunner(SingleAgentEnvRunner):
         for (pieces, _), extra in zip(finished, intrinsic, strict=True):
             ends = np.cumsum([len(piece) for piece in pieces])[:-1]
             for piece, part in zip(pieces, np.split(extra, ends), strict=True):
-                paid.append(_with_extra_reward(piece, part))
+                paid.append(self._with_reward(piece, part))
         return _Played(paid, finished, steps)
+
+    def _with_reward(
+        self, episode: SingleAgentEpisode, intrinsic: np.ndarray | None = None
+    ) -> SingleAgentEpisode:
+        """The episode as the policy learns from it: rewards scaled, and intrinsic ones [T] added.
+        A shallow copy: metrics are of the original.
+        """
+        scale = self.config.reward_scale
+        if intrinsic is None and scale == 1.0:
+            return episode
+        paid = copy.copy(episode)
+        rewards = np.asarray(episode.rewards.data, dtype=np.float32)
+        rewards = np.sign(rewards) if scale == SIGN else rewards * scale
+        if intrinsic is not None:
+            rewards[episode.rewards.lookback :] += intrinsic
+        paid.rewards = InfiniteLookbackBuffer(
+            rewards if episode.is_numpy else list(rewards), lookback=episode.rewards.lookback
+        )
+        return paid
 
     def _finished(self, piece: SingleAgentEpisode) -> list[SingleAgentEpisode] | None:
         """All pieces of the episode that ends with this one; None while it goes on."""
@@ -378,14 +404,3 @@ class _Played:
     episodes: list[SingleAgentEpisode]
     whole: list[tuple[list[SingleAgentEpisode], Episode]]
     steps: int
-
-
-def _with_extra_reward(episode: SingleAgentEpisode, extra: np.ndarray) -> SingleAgentEpisode:
-    """A shallow copy of the episode, with `extra` [T] added to its rewards."""
-    paid = copy.copy(episode)
-    rewards = np.asarray(episode.rewards.data, dtype=np.float32).copy()
-    rewards[episode.rewards.lookback :] += extra
-    paid.rewards = InfiniteLookbackBuffer(
-        rewards if episode.is_numpy else list(rewards), lookback=episode.rewards.lookback
-    )
-    return paid

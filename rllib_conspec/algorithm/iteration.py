@@ -48,7 +48,10 @@ class Iteration:
     def timed(self, phase: str) -> Iterator[None]:
         start = time.perf_counter()
         yield
-        self._seconds[phase] += time.perf_counter() - start
+        self.spend(phase, time.perf_counter() - start)
+
+    def spend(self, phase: str, seconds: float) -> None:
+        self._seconds[phase] += seconds
 
     def add(self, reports: Iterable[Report]) -> None:
         reports = list(reports)

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import math
+import threading
+import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any
 
+import numpy as np
 import torch
 from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
 from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
+from ray.rllib.core.learner.training_data import TrainingData
 from ray.rllib.utils.annotations import override
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 from torch import Tensor
 
 from rllib_conspec import auxiliary
-from rllib_conspec.algorithm.report import Pointer, episodes_at
+from rllib_conspec.algorithm.report import Pointer, RewardUpdate, episodes_at
 from rllib_conspec.algorithm.seeding import derived_seed, seed_everything
 from rllib_conspec.algorithm.threads import cores_for
 from rllib_conspec.auxiliary.base import PolicyBatch
+from rllib_conspec.networks.normalizing import normalizes, observe
 
 COMPONENT_REWARD_MODEL = "reward_model"
 COMPONENT_AUXILIARY = "auxiliary"
@@ -40,6 +46,8 @@ class RewardModelLearner(TorchLearner):
     @override(TorchLearner)
     def build(self) -> None:
         super().build()
+        self._reward_lock = threading.Lock()  # an update is whole in every state that is saved
+        self._beside = ThreadPoolExecutor(1, thread_name_prefix="reward_model")
         module = self.module[DEFAULT_MODULE_ID]
         self.reward_model = self.config.get_reward_model(
             module.observation_space, module.action_space, self._device
@@ -53,13 +61,21 @@ class RewardModelLearner(TorchLearner):
         shape = self.module[DEFAULT_MODULE_ID].observation_space.shape
         return math.prod(shape) if waiting and config.num_env_runners else 0
 
-    def update_reward_model(
-        self, chosen: Sequence[tuple[Any, Pointer]]
-    ) -> tuple[dict[str, Any], list[str], Any]:
-        """Learn from episodes (fetched here). Returns metrics, hints and the newest snapshot."""
-        with cores_for(self.reward_model.num_parameters, self._picture):
+    def update_reward_model(self, chosen: Sequence[tuple[Any, Pointer]]) -> RewardUpdate:
+        """Learn from episodes (fetched here)."""
+        start = time.perf_counter()
+        with self._reward_lock, cores_for(self.reward_model.num_parameters, self._picture):
             metrics = self.reward_model.update(episodes_at(chosen))
-            return metrics, self.reward_model.hints(), self.reward_model.snapshot()
+            hints, snapshot = self.reward_model.hints(), self.reward_model.snapshot()
+        return RewardUpdate(metrics, hints, snapshot, time.perf_counter() - start)
+
+    def begin_reward_update(self, chosen: Sequence[tuple[Any, Pointer]]) -> None:
+        """The same in a thread of its own, beside whatever this learner does."""
+        self._reward_update = self._beside.submit(self.update_reward_model, chosen)
+
+    def reward_update(self) -> RewardUpdate | None:
+        """What the thread found; None while it goes on."""
+        return self._reward_update.result() if self._reward_update.done() else None
 
     @override(TorchLearner)
     def update(self, *args: Any, **kwargs: Any) -> Any:
@@ -73,14 +89,16 @@ class RewardModelLearner(TorchLearner):
         if self.reward_model is not None and self._check_component(
             COMPONENT_REWARD_MODEL, components, not_components
         ):
-            state[COMPONENT_REWARD_MODEL] = self.reward_model.get_state()
+            with self._reward_lock:
+                state[COMPONENT_REWARD_MODEL] = self.reward_model.get_state()
         return state
 
     @override(TorchLearner)
     def set_state(self, state: dict[str, Any]) -> None:
         super().set_state(state)
         if self.reward_model is not None and COMPONENT_REWARD_MODEL in state:
-            self.reward_model.set_state(state[COMPONENT_REWARD_MODEL])
+            with self._reward_lock:
+                self.reward_model.set_state(state[COMPONENT_REWARD_MODEL])
 
 
 class EpisodePPOLearner(RewardModelLearner, PPOTorchLearner):
@@ -91,11 +109,23 @@ class EpisodePPOLearner(RewardModelLearner, PPOTorchLearner):
     @override(PPOTorchLearner)
     def update(self, *args: Any, return_state: bool = False, **kwargs: Any) -> Any:
         """PPO's; with `return_state` the policy's weights are part of the answer."""
+        seen = self._seen(kwargs["training_data"])
         with cores_for(observation=self._picture):
             results = super().update(*args, **kwargs)
+        if seen is not None:
+            observe(self.module[DEFAULT_MODULE_ID].unwrapped(), seen)
         if return_state:
             results[WEIGHTS] = self.weights()
         return results
+
+    def _seen(self, data: TrainingData) -> Tensor | None:
+        """The observations to normalise by after this update, during which the policy has to be
+        the one that played. Of several learners the first one's count: torch copies its buffers.
+        """
+        if not normalizes(self.module[DEFAULT_MODULE_ID].unwrapped()):
+            return None
+        data.solve_refs()  # now: RLlib adds steps to these episodes
+        return torch.from_numpy(np.concatenate([e.get_observations() for e in data.episodes]))
 
     def weights(self) -> dict[str, Any]:
         """What a rollout worker needs of the policy."""

@@ -35,9 +35,19 @@ from rllib_conspec.errors import OptionError
 from rllib_conspec.reward_models.together import pay_alike
 
 AHEAD = "sample_ahead"  # tag of requests to workers that are not waited for
+# The paper's appendix, where no preset says otherwise.
+APPENDIX = {
+    "lr": 2e-4,
+    "clip_param": 0.08,
+    "entropy_coeff": 0.02,
+    "num_epochs": 4,
+    "success": "sparse",
+    "reward_scale": 1.0,
+    "episodes_per_batch": 16,
+    "episodes_per_minibatch": 4,
+}
 PRESETS = {
     "paper": {
-        "lr": 2e-4,
         "learn_without_reward": True,
         "num_env_runners": 2,
         "num_envs_per_env_runner": 8,
@@ -49,6 +59,29 @@ PRESETS = {
         "num_env_runners": 0,  # one process and one core: run another seed on the other
         "num_envs_per_env_runner": 16,
         "model": {"encoder_dim": 128, "core_dim": 128},
+    },
+    # Delayed or dense rewards: the best of a batch are its successes.
+    "control": {
+        "lr": 5e-4,  # this and the next three: what PPO on MuJoCo is commonly run with
+        "clip_param": 0.2,
+        "entropy_coeff": 0.0,
+        "num_epochs": 10,
+        "success": "top_k",
+        "reward_scale": 0.01,  # running a unit of x is then worth about 1
+        "learn_without_reward": True,
+        "num_env_runners": 0,
+        "num_envs_per_env_runner": 16,
+        "model": {"encoder_dim": 64, "core_dim": 0},
+    },
+    "atari": {
+        "success": "top_k",
+        "reward_scale": "sign",
+        "episodes_per_batch": 8,
+        "episodes_per_minibatch": 2,
+        "learn_without_reward": True,
+        "num_env_runners": 0,
+        "num_envs_per_env_runner": 8,
+        "model": {"encoder_dim": 256, "core_dim": 0},
     },
 }
 
@@ -71,11 +104,8 @@ class WholeEpisodePPOConfig(EpisodesConfig, PPOConfig):
         self.adam_eps: float = 1e-5
         self.gamma = 0.99
         self.lambda_ = 0.95
-        self.clip_param = 0.08
         self.vf_loss_coeff = 0.5
         self.vf_clip_param = float("inf")
-        self.entropy_coeff = 0.02
-        self.num_epochs = 4
         self.grad_clip = 0.5
         self.grad_clip_by = "global_norm"
         self.use_kl_loss = False
@@ -88,7 +118,7 @@ class WholeEpisodePPOConfig(EpisodesConfig, PPOConfig):
     @override(EpisodesConfig)
     def _use_preset(self, preset: str) -> None:
         super()._use_preset(preset)
-        values = dict(PRESETS[preset])
+        values = APPENDIX | PRESETS[preset]
         self._model_config = {**(self._model_config or {}), **values.pop("model")}
         for name, value in values.items():
             setattr(self, name, value)

@@ -1,4 +1,4 @@
-"""What a rollout worker tells the driver, and where the learner finds the episodes behind it.
+"""What rollout workers and learners tell the driver, and where learners find the episodes.
 
 Frames travel once: a worker puts the RL episodes and the reward models' episodes, which share their
 arrays, into Ray's object store as one `Share`. The driver gets summaries, and hands on references.
@@ -49,6 +49,15 @@ class Report:
     score_seconds: float = 0.0
 
 
+class RewardUpdate(NamedTuple):
+    """What a learner answers when the reward models have learned."""
+
+    metrics: dict[str, Any]
+    hints: list[str]
+    snapshot: Any
+    seconds: float  # that it took
+
+
 def fetched(thing: Any) -> Any:
     """The object behind a reference, or the object itself where no transfer is needed.
 
@@ -63,9 +72,21 @@ def fetched(thing: Any) -> Any:
 
 
 def episodes_at(pointers: Iterable[tuple[Any, Pointer]]) -> list[tuple[Any, Episode]]:
-    """(label, episode) behind (label, pointer), without those that were lost."""
-    found = [(label, fetched(pointer.share), pointer.index) for label, pointer in pointers]
-    return [(label, share.episodes[i]) for label, share, i in found if share is not None]
+    """(label, episode) behind (label, pointer), without those that were lost. A share is fetched
+    once, however many of its episodes are asked for: it is unpickled as a whole.
+    """
+    pointers = list(pointers)
+    shares = {_key(p.share): p.share for _, p in pointers}
+    found = {key: fetched(share) for key, share in shares.items()}
+    return [
+        (label, found[_key(p.share)].episodes[p.index])
+        for label, p in pointers
+        if found[_key(p.share)] is not None
+    ]
+
+
+def _key(share: Any) -> Any:
+    return share if isinstance(share, ray.ObjectRef) else id(share)
 
 
 def joined(

@@ -49,6 +49,7 @@ class _Trace:
     inputs: np.ndarray  # [E, A], inputs of the action distribution
     actions: np.ndarray  # [E, …]
     outputs: Mapping[str, np.ndarray]  # of the policy's core, each [E, …], most often none
+    state: Mapping[str, np.ndarray]  # of its memory after the step; empty if nobody needs it
     rewards: np.ndarray  # [E]
     infos: Mapping[str, Any]  # of the vector environment, most often empty
 
@@ -84,14 +85,19 @@ class Player:
         longest: int,
         normalize: bool,
         clip: bool,
+        epsilon: float = 0.0,
     ) -> None:
         self.env = env
         self.module = module
         self.device = module.actor.weight.device
         self.dropped = 0  # episodes that their environment lost in `play`
         self._longest = longest  # steps of an episode
+        # Where a core learns through pieces of an episode, each begins with what was known then.
+        pieces = module.model_config.get("max_seq_len") or longest + 1
+        self._keeps_states = module.is_stateful() and pieces <= longest
         self._normalize = normalize
         self._clip = clip
+        self._epsilon = epsilon  # share of actions that are drawn evenly
 
     def play(self, count: int, *, explore: bool, seed: int | None) -> list[SingleAgentEpisode]:
         """Exactly `count` episodes, in the order in which they were started."""
@@ -121,7 +127,8 @@ class Player:
                 step = self.env.step(self.to_env(actions))
                 observations, rewards, terminated, truncated, infos = step
                 kept = {name: o.cpu().numpy() for name, o in outputs.items()}
-                traces.append(_Trace(inputs.cpu().numpy(), actions, kept, rewards, infos))
+                known = {k: s.cpu().numpy() for k, s in state.items() if self._keeps_states}
+                traces.append(_Trace(inputs.cpu().numpy(), actions, kept, known, rewards, infos))
                 block.append(observations)
                 t = len(traces)
                 # The step that resets an environment belongs to no episode.
@@ -142,12 +149,20 @@ class Player:
         if isinstance(self.env.single_action_space, spaces.Discrete):
             if not explore:
                 return inputs.argmax(-1).cpu().numpy()
-            return torch.multinomial(inputs.softmax(-1), 1, generator=generator)[:, 0].cpu().numpy()
+            chances = self._chances(inputs)
+            return torch.multinomial(chances, 1, generator=generator)[:, 0].cpu().numpy()
         mean, log_std = inputs.chunk(2, dim=-1)
         if not explore:
             return mean.cpu().numpy()
         noise = torch.randn(mean.shape, generator=generator, device=self.device)
         return (mean + log_std.exp() * noise).cpu().numpy()
+
+    def _chances(self, inputs: torch.Tensor) -> torch.Tensor:
+        """Of Discrete actions: the policy's, mixed with even ones."""
+        policys = inputs.softmax(-1)
+        if not self._epsilon:
+            return policys
+        return (1 - self._epsilon) * policys + self._epsilon / inputs.shape[-1]
 
     def to_env(self, actions: np.ndarray) -> np.ndarray:
         """Actions in the environment's range; episodes keep what the policy chose."""
@@ -172,6 +187,7 @@ class Player:
         }
         for name in steps[0].outputs:
             extra[name] = np.stack([t.outputs[name] for t in steps])
+        states = {name: np.stack([t.state[name] for t in steps]) for name in steps[0].state}
         return [
             SingleAgentEpisode(
                 observation_space=self.env.single_observation_space,
@@ -185,7 +201,8 @@ class Player:
                 extra_model_outputs={
                     name: InfiniteLookbackBuffer(values[a:b, e].copy())
                     for name, values in extra.items()
-                },
+                }
+                | _states(states, e, a, b),
                 t_started=0,
                 len_lookback_buffer=0,
             )
@@ -193,10 +210,22 @@ class Player:
         ]
 
     def _log_probability(self, inputs: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        """Of the actions as they were drawn: what PPO's ratios are to correct."""
+        if self._epsilon:
+            chances = self._chances(torch.from_numpy(inputs)).numpy()
+            return np.log(np.take_along_axis(chances, actions[..., None], axis=-1)[..., 0])
         distribution = self.module.get_exploration_action_dist_cls().from_logits(
             torch.from_numpy(inputs)
         )
         return distribution.logp(torch.from_numpy(actions)).numpy()
+
+
+def _states(states: Mapping[str, np.ndarray], e: int, a: int, b: int) -> dict[str, Any]:
+    """One episode's part of the states [T, E, …], as RLlib's connectors look for it."""
+    if not states:
+        return {}
+    own = {name: values[a:b, e].copy() for name, values in states.items()}
+    return {Columns.STATE_OUT: InfiniteLookbackBuffer(own)}
 
 
 def _dropped(infos: Mapping[str, Any], size: int) -> np.ndarray:

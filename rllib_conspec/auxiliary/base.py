@@ -48,6 +48,7 @@ class AuxiliaryLoss(nn.Module):
 
     Options: ClassVar[type[Options]] = Options
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    of_a_trained_policy: ClassVar[bool] = False  # makes no sense in a run that starts from nothing
 
     def __init__(self, options: Any, encoder: nn.Module) -> None:
         """`encoder` is the policy's; keep a reference in a tuple, or it counts as one's own."""

@@ -40,6 +40,7 @@ def main() -> None:
     rllib train --run PPO --env CartPole-v1 --stop '{"training_iteration": 20}'
     rllib evaluate results/keys2 --episodes 50
     rllib found results/keys2
+    rllib record keys1.rec -f tuned_examples/keys1.yaml
     rllib example list
     """
 
@@ -110,6 +111,49 @@ def found(checkpoint: str, **flags: Any) -> None:
     from rllib_conspec.cli.running.found import found as tell
 
     tell(checkpoint, **flags)
+
+
+@main.command()
+@click.argument("out", type=click.Path(dir_okay=False))
+@click.option("-f", "--file", "file", type=click.Path(), help="Experiment file: what is played.")
+@click.option("--env", metavar="ID", help="Another environment.")
+@click.option("--env-config", metavar="JSON", help="Laid over the file's env_config.")
+@click.option("--policy", type=click.Path(), help="Play with the policy of this checkpoint.")
+@click.option(
+    "--actions",
+    type=click.Path(),
+    multiple=True,
+    help="Play the actions in this file (`RIGHT*12 FIRE 3 …`); once for every episode.",
+)
+@click.option("--keyboard", is_flag=True, help="Play yourself, in this terminal.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Random actions last up to so many steps each.",
+)
+@click.option(
+    "--episodes", type=click.IntRange(min=1), default=8, show_default=True, help="To keep."
+)
+@click.option("--all", "all_episodes", is_flag=True, help="Keep all, not only successes.")
+@click.option("--max-steps", type=click.IntRange(min=1), help="Give up after so many.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the first episode."
+)
+@click.option("-v", "--verbose", count=True, help="Show warnings; -vv: tracebacks too.")
+def record(out: str, **flags: Any) -> None:
+    """Record successful episodes into the file OUT, as demonstrations to learn from.
+
+    Without --policy, --actions or --keyboard actions are random, and episodes are played until
+    enough have succeeded. A run starts from them with the option `demonstrations: OUT`.
+    """
+    from rllib_conspec.cli.running import cluster
+
+    cluster.prepare_environment(flags["verbose"])
+    from rllib_conspec.cli.running.record import record as run_recording
+
+    run_recording(out, **flags)
 
 
 @main.group()

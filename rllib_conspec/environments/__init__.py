@@ -8,6 +8,15 @@ from rllib_conspec.environments.facts import Facts
 from rllib_conspec.environments.finding import find
 from rllib_conspec.environments.looking import look
 from rllib_conspec.environments.making import critical_events, make_single, make_vector
-from rllib_conspec.environments.observations import channels_of
+from rllib_conspec.environments.observations import channels_of, is_unbounded
 
-__all__ = ["Facts", "channels_of", "critical_events", "find", "look", "make_single", "make_vector"]
+__all__ = [
+    "Facts",
+    "channels_of",
+    "critical_events",
+    "find",
+    "is_unbounded",
+    "look",
+    "make_single",
+    "make_vector",
+]

@@ -19,4 +19,8 @@ class Facts:
     # (1 unless they go beyond ± 10).
     observation_range: float
     channels: str  # of pictures: "first", "last", or "" if that cannot be told
+    normalize: bool = False  # vectors with components that have no bounds
+    # What is played, and by which program: recorded episodes of another one mean something else.
+    plays: str = ""
+    version: str = ""
     observation_names: tuple[str, ...] = ()  # of a vector's components, if the environment has them

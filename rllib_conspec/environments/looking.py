@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,14 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from rllib_conspec.environments.arguments import check_arguments, entry_point, parameters_of
 from rllib_conspec.environments.facts import Facts
 from rllib_conspec.environments.finding import Env, find, name_of
-from rllib_conspec.environments.making import build_many, build_one, check_mode, limit_arguments
-from rllib_conspec.environments.observations import channels_of, shaped
+from rllib_conspec.environments.making import (
+    build_many,
+    build_one,
+    check_mode,
+    limit_arguments,
+    timed,
+)
+from rllib_conspec.environments.observations import channels_of, is_unbounded, shaped
 from rllib_conspec.environments.ranges import observation_range, played
 from rllib_conspec.environments.wrappers import attribute
 from rllib_conspec.errors import OptionError, UserError
@@ -96,7 +103,8 @@ class _View:
             env.close()
 
     def of_single_form(self, vectorised: bool) -> Facts:
-        env = self._build(lambda: build_one(self.spec, self.env_config, check=True))
+        spec = timed(self.spec, self.limit)
+        env = self._build(lambda: build_one(spec, self.env_config, check=True))
         try:
             return self._facts(env, vectorised=vectorised and self._is_honoured(env))
         finally:
@@ -129,6 +137,7 @@ class _View:
                 "max_episode_steps", "is not known for this environment; set it in the config."
             )
         names = _attribute(env, "observation_names")
+        plays, version = self._played(env)
         env = shaped(env, self.observation_key)
         many = isinstance(env, VectorEnv)
         space = env.single_observation_space if many else env.observation_space
@@ -139,8 +148,27 @@ class _View:
             vectorised=vectorised,
             observation_range=observation_range(space, self._checked(played(env), space)),
             channels=channels_of(space.shape),
+            normalize=is_unbounded(space),
+            plays=plays,
+            version=version,
             observation_names=_names(names, space),
         )
+
+    def _played(self, env: gym.Env | VectorEnv) -> tuple[str, str]:
+        """What is played and by which program: as the environment says, or by its name, its
+        options and the package that it comes from.
+        """
+        plays, version = _attribute(env, "plays"), _attribute(env, "version")
+        if isinstance(plays, str) and isinstance(version, str):
+            return plays, version
+        options = {k: v for k, v in self.env_config.items() if k != "max_episode_steps"}
+        said = "".join(f" {key}={options[key]}" for key in sorted(options))
+        package = getattr(entry_point(self.spec), "__module__", "").split(".")[0]
+        try:
+            version = f"{package} {metadata.version(package)}"
+        except (metadata.PackageNotFoundError, ValueError):  # a file of the user's own
+            version = ""
+        return self.name + said, version
 
     def _checked(self, seen: Iterable[np.ndarray], space: spaces.Box) -> Iterator[np.ndarray]:
         """`seen`, with one line for what goes wrong on the way."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
@@ -98,8 +99,19 @@ def build_one(
     """One environment with raw observations; `check` lets Gymnasium watch its first steps."""
     given = {"disable_env_checker": not check} | arguments(spec, env_config, render_mode)
     # The registered limit is left out and `limit` alone counts: it may also be the higher one.
-    env = gym.make(spec, **given | {"max_episode_steps": -1})
+    env = gym.make(timed(spec, limit), **given | {"max_episode_steps": -1})
     return env if limit is None else TimeLimit(env, limit)
+
+
+def timed(spec: EnvSpec, limit: int | None) -> EnvSpec:
+    """The specification with the longest episode said in it, where the environment keeps its time
+    itself: what it does on an episode's last step must come in time.
+    """
+    if limit is None or "max_episode_steps" not in parameters_of(entry_point(spec)):
+        return spec
+    spec = copy.copy(spec)  # Gymnasium would take a keyword of this name for its own
+    spec.kwargs = {**spec.kwargs, "max_episode_steps": limit}
+    return spec
 
 
 def build_many(

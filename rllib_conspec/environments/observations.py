@@ -39,6 +39,11 @@ def is_picture(space: spaces.Space) -> bool:
     return len(space.shape) > 2 or (len(space.shape) == 2 and space.dtype.kind in "iub")
 
 
+def is_unbounded(space: spaces.Box) -> bool:
+    """Whether it is a vector with a component of which nobody says how large it may get."""
+    return not is_picture(space) and not space.is_bounded("both")
+
+
 def channels_of(shape: Sequence[int]) -> str:
     """Where the channels of a picture of this shape are: "last", "first", or "" for no telling.
 

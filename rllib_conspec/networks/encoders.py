@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from rllib_conspec.errors import OptionError, did_you_mean
+from rllib_conspec.networks.normalizing import Normalize
 
 
 def orthogonal(layer: nn.Linear | nn.Conv2d, gain: float = math.sqrt(2)) -> nn.Linear | nn.Conv2d:
@@ -181,20 +182,31 @@ class StridedEncoder(nn.Sequential):
 
 
 class MlpEncoder(nn.Sequential):
-    """Two tanh layers (continuous control); observations of any shape are flattened."""
+    """Two tanh layers (continuous control); observations of any shape are flattened.
+
+    Where no range of them is known, they are normalised by what was played (`normalize`).
+    """
 
     def __init__(
-        self, shape: Sequence[int], dim: int, observation_range: float = 1.0, channels: str = "last"
+        self,
+        shape: Sequence[int],
+        dim: int,
+        observation_range: float = 1.0,
+        channels: str = "last",
+        normalize: bool = False,
     ) -> None:
         super().__init__(
-            nn.Flatten(),
+            Normalize(math.prod(shape)) if normalize else nn.Flatten(),
             orthogonal(nn.Linear(math.prod(shape), dim)),
             nn.Tanh(),
             orthogonal(nn.Linear(dim, dim)),
             nn.Tanh(),
         )
         self.channels = channels
-        self.register_buffer("observation_range", _range_of(observation_range))
+        # Normalised observations have a range of their own.
+        self.register_buffer(
+            "observation_range", _range_of(1.0 if normalize else observation_range)
+        )
 
     def forward(self, observations: Tensor) -> Tensor:
         x = observations.to(self[1].weight.dtype)
@@ -217,14 +229,18 @@ def build_encoder(
     *,
     observation_range: float | None = None,
     channels: str = "last",
+    normalize: bool = False,
 ) -> nn.Module:
     """The encoder called `name` for observations of this shape, with `dim` features.
 
-    `observation_range` is 255 for pictures and 1 for `mlp`, unless it is given.
+    `observation_range` is 255 for pictures and 1 for `mlp`, unless it is given. `normalize` says
+    that vectors have no range: `mlp` then scales them by their running mean and deviation.
     """
     name = resolve_encoder(name, shape, channels)
     if observation_range is None:
         observation_range = 1.0 if name == "mlp" else 255.0
+    if name == "mlp":
+        return MlpEncoder(shape, dim, observation_range, channels, normalize)
     return ENCODERS[name](shape, dim, observation_range, channels)
 
 

@@ -1,6 +1,9 @@
 """Learning curves: median and quartiles over seeds, from the `result.json` of each run.
 
 python -m rllib_conspec.report.curves OUT.png "mine=results/keys2*" "PPO=results/keys2_ppo*"
+python -m rllib_conspec.report.curves --return OUT.png "mine=results/hopper*" …
+
+Of success rates, or with --return of returns, where success is relative to a batch.
 """
 
 from __future__ import annotations
@@ -19,6 +22,8 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 
 SMOOTHING = 20  # iterations in the running mean, as in "mean of the last 20 iterations"
+SUCCESS = ("env_runners", "success_rate")
+RETURN = ("env_runners", "episode_return_mean")
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,7 @@ class Curve:
         return float(self.steps[reached[0]]) if len(reached) else float("inf")
 
 
-def read_curve(path: str | Path, metric: Sequence[str] = ("env_runners", "success_rate")) -> Curve:
+def read_curve(path: str | Path, metric: Sequence[str] = SUCCESS) -> Curve:
     """The curve of one run from its `result.json` (one JSON object per iteration)."""
     steps, values = [], []
     for line in Path(path).read_text().splitlines():
@@ -48,17 +53,17 @@ def read_curve(path: str | Path, metric: Sequence[str] = ("env_runners", "succes
     total = np.cumsum(np.concatenate([[0.0], values]))
     begin = np.maximum(np.arange(1, len(total)) - SMOOTHING, 0)
     count = np.arange(1, len(total)) - begin
-    # A mean of fewer iterations than asked for is not yet one: it starts low.
-    mean = (total[1:] - total[begin]) / np.maximum(count, SMOOTHING)
+    # A success rate over fewer iterations than asked for is not yet one: it starts low.
+    mean = (total[1:] - total[begin]) / np.maximum(count, SMOOTHING if metric == SUCCESS else 1)
     return Curve(np.array(steps, dtype=float), mean)
 
 
-def read_runs(pattern: str) -> list[Curve]:
+def read_runs(pattern: str, metric: Sequence[str] = SUCCESS) -> list[Curve]:
     """The curves of all runs below the directories that match `pattern`, without those in which
-    success was never measured (it may be relative to a batch).
+    the metric was never measured (success may be relative to a batch).
     """
     files = {f for d in glob.glob(pattern) for f in Path(d).rglob("result.json")}
-    curves = [read_curve(f) for f in sorted(files)]
+    curves = [read_curve(f, metric) for f in sorted(files)]
     return [curve for curve in curves if len(curve.steps)]
 
 
@@ -68,11 +73,16 @@ def quartiles(curves: Sequence[Curve], points: int = 200) -> tuple[np.ndarray, .
     A run that stopped early because it was solved keeps its last value.
     """
     grid = np.linspace(0, max(c.steps[-1] for c in curves), points)
-    rows = np.array([np.interp(grid, c.steps, c.values, left=0.0) for c in curves])
+    rows = np.array([np.interp(grid, c.steps, c.values) for c in curves])
     return (grid, *np.percentile(rows, [25, 50, 75], axis=0))
 
 
-def draw_curves(groups: Mapping[str, Sequence[Curve]], path: str | Path, title: str = "") -> Path:
+def draw_curves(
+    groups: Mapping[str, Sequence[Curve]],
+    path: str | Path,
+    title: str = "",
+    metric: Sequence[str] = SUCCESS,
+) -> Path:
     """One line (median) and band (quartiles) per group."""
     figure, axis = plt.subplots(figsize=(6.4, 4))
     for label, curves in groups.items():
@@ -80,8 +90,10 @@ def draw_curves(groups: Mapping[str, Sequence[Curve]], path: str | Path, title: 
         (line,) = axis.plot(steps, middle, label=f"{label} ({len(curves)} seeds)")
         axis.fill_between(steps, low, high, color=line.get_color(), alpha=0.25)
     axis.set_xlabel("environment steps")
-    axis.set_ylabel(f"success rate, mean of {SMOOTHING} iterations")
-    axis.set_ylim(-0.02, 1.02)
+    name = "success rate" if metric == SUCCESS else "return"
+    axis.set_ylabel(f"{name}, mean of {SMOOTHING} iterations")
+    if metric == SUCCESS:
+        axis.set_ylim(-0.02, 1.02)
     axis.legend()
     axis.set_title(title)
     figure.tight_layout()
@@ -91,20 +103,29 @@ def draw_curves(groups: Mapping[str, Sequence[Curve]], path: str | Path, title: 
 
 
 def main(arguments: Sequence[str]) -> int:
+    metric = RETURN if "--return" in arguments else SUCCESS
+    arguments = [a for a in arguments if a != "--return"]
     if len(arguments) < 2 or any("=" not in a for a in arguments[1:]):
         print(__doc__)
         return 2
     groups = {}
     for argument in arguments[1:]:
         label, _, pattern = argument.partition("=")
-        groups[label] = read_runs(pattern)
+        groups[label] = read_runs(pattern, metric)
         if not groups[label]:
-            print(f"curves: no result.json with success rates below {pattern}", file=sys.stderr)
+            what = "success rates" if metric == SUCCESS else "returns"
+            print(f"curves: no result.json with {what} below {pattern}", file=sys.stderr)
             return 2
-        reached = ", ".join(f"{c.steps_to(0.9):,.0f}" for c in groups[label])
-        print(f"{label}: steps to 0.9: {reached}")
-    print(draw_curves(groups, arguments[0], title=Path(arguments[0]).stem))
+        print(f"{label}: {_in_words(groups[label], metric)}")
+    print(draw_curves(groups, arguments[0], Path(arguments[0]).stem, metric))
     return 0
+
+
+def _in_words(curves: Sequence[Curve], metric: Sequence[str]) -> str:
+    if metric == SUCCESS:
+        return "steps to 0.9: " + ", ".join(f"{c.steps_to(0.9):,.0f}" for c in curves)
+    ends = ", ".join(f"{c.values[-1]:,.1f} after {c.steps[-1]:,.0f} steps" for c in curves)
+    return f"return at the end: {ends}"
 
 
 if __name__ == "__main__":

@@ -34,6 +34,12 @@ class Setting:
     # Values of observations lie between 0 and this (pictures) or within ± this (vectors).
     observation_range: float = 255.0
     channels: str = "last"  # of pictures: first or last
+    normalize: bool = False  # vectors without a range: scale them by what was seen
+    # What is played, and by which program, as far as that is known.
+    plays: str = ""
+    version: str = ""
+    # Where success is relative: the episodes among which the best succeed. None: it is not.
+    best_of: int | None = None
     device: Any = "cpu"  # the learner's
     seed: int | None = None  # equal on all learners, so that what they draw stays equal
 

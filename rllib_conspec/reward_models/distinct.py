@@ -1,24 +1,32 @@
-"""Equal frames are encoded once: the different ones of some episodes, and where each one stands."""
+"""Equal frames are encoded once: the different ones of some episodes, and where each one stands.
+
+Episodes may be packed. Nothing is unpacked to find equal frames, and an episode at a time to read
+them, so that many long ones never lie in memory together.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from rllib_conspec.episodes import Episode
+from rllib_conspec.episodes import Episode, PackedEpisode
+
+AnyEpisode = Episode | PackedEpisode
 
 
 @dataclass(frozen=True)
 class DistinctFrames:
     """The different frames of some episodes, and where each step's frame stands among them."""
 
-    frames: np.ndarray  # [N, *shape]
+    # Episodes and, of each, the steps [n] whose frames no episode before it has.
+    sources: tuple[tuple[AnyEpisode, np.ndarray], ...]
     index: dict[int, np.ndarray]  # id(episode) → positions [T]
 
     @classmethod
-    def of(cls, episodes: Iterable[Episode]) -> DistinctFrames:
+    def of(cls, episodes: Iterable[AnyEpisode]) -> DistinctFrames:
         episodes = list({id(e): e for e in episodes}.values())
         bounds = np.cumsum([0, *(len(e) for e in episodes)])
         digests = np.concatenate([e.digests[1:] for e in episodes])
@@ -28,13 +36,53 @@ class DistinctFrames:
         place = np.argsort(order)[place]
         first = first[order]
         cuts = np.searchsorted(first, bounds)
-        frames = np.concatenate(
-            [e.frames[first[cuts[i] : cuts[i + 1]] - bounds[i]] for i, e in enumerate(episodes)]
+        sources = tuple(
+            (e, first[cuts[i] : cuts[i + 1]] - bounds[i]) for i, e in enumerate(episodes)
         )
         index = {id(e): place[bounds[i] : bounds[i + 1]] for i, e in enumerate(episodes)}
-        return cls(frames, index)
+        return cls(sources, index)
 
-    def padded(self, episodes: Sequence[Episode]) -> tuple[np.ndarray, np.ndarray]:
+    def __len__(self) -> int:
+        return sum(len(steps) for _, steps in self.sources)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one frame."""
+        episode, _ = self.sources[0]
+        return episode.shape
+
+    @cached_property
+    def frames(self) -> np.ndarray:
+        """All of them: [N, *shape]."""
+        return np.concatenate([e.frames[steps] for e, steps in self.sources])
+
+    def pieces(self, size: int) -> Iterator[np.ndarray]:
+        """All of them in order, at most `size` at a time."""
+        waiting: list[np.ndarray] = []
+        room = size
+        for episode, steps in self.sources:
+            frames = episode.frames[steps]
+            while len(frames):
+                waiting.append(frames[:room])
+                frames, room = frames[room:], room - len(waiting[-1])
+                if room == 0:
+                    yield _joined(waiting)
+                    waiting, room = [], size
+        if waiting:
+            yield _joined(waiting)
+
+    def take(self, positions: np.ndarray) -> np.ndarray:
+        """The frames at these positions, which ascend: [n, *shape]."""
+        begins = np.cumsum([0, *(len(steps) for _, steps in self.sources)])
+        cuts = np.searchsorted(positions, begins)
+        parts = [
+            episode.frames[steps[positions[cuts[i] : cuts[i + 1]] - begins[i]]]
+            for i, (episode, steps) in enumerate(self.sources)
+            if cuts[i + 1] > cuts[i]
+        ]
+        return _joined(parts)
+
+    def padded(self, episodes: Sequence[AnyEpisode]) -> tuple[np.ndarray, np.ndarray]:
         """Positions [K, T] of the episodes' frames (0 on padding) and mask [K, T] of real steps."""
         longest = max(len(e) for e in episodes)
         index = np.zeros((len(episodes), longest), dtype=np.int64)
@@ -43,3 +91,7 @@ class DistinctFrames:
             index[k, : len(episode)] = self.index[id(episode)]
             mask[k, : len(episode)] = True
         return index, mask
+
+
+def _joined(parts: Sequence[np.ndarray]) -> np.ndarray:
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -9,6 +9,14 @@ import gymnasium as gym
 from rllib_conspec.unity.client import builtin
 
 ENTRY_POINTS = {
+    "Atari-v0": (
+        "rllib_conspec.tasks.atari.env:AtariColourEnv",
+        "rllib_conspec.tasks.atari.vector:AtariColourVectorEnv",
+    ),
+    "DelayedControl-v0": (
+        "rllib_conspec.tasks.control.env:DelayedControlEnv",
+        "rllib_conspec.tasks.control.vector:make_vector",
+    ),
     "MultiKeyToDoor-v0": (
         "rllib_conspec.tasks.keys.env:MultiKeyToDoorEnv",
         "rllib_conspec.tasks.keys.vector:MultiKeyToDoorVectorEnv",

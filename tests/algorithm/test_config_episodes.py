@@ -5,6 +5,7 @@ from configs import refused
 from tiny import KEYS, Clock, Parts, clock_config, keys_config, plain_config
 
 from rllib_conspec import ConSpecConfig
+from rllib_conspec.errors import OptionError
 
 
 @pytest.mark.parametrize("config", [keys_config, plain_config])
@@ -107,3 +108,22 @@ def test_dict_observations_need_a_key_only_where_they_are_no_vector():
     config.episodes(observation_key="works").validate()
     assert config.facts.observation_space.shape == (2,)
     refused("observation_key", config.episodes(observation_key="hands").validate)
+
+
+@pytest.mark.parametrize("epsilon", [-0.1, 1.5, True, "much"])
+def test_epsilon_is_a_share(epsilon):
+    with pytest.raises(OptionError, match="epsilon: must be a number from 0 to 1"):
+        keys_config().episodes(epsilon=epsilon).validate()
+
+
+def test_epsilon_is_for_discrete_actions_and_our_own_loop():
+    config = keys_config().episodes(epsilon=0.1)
+    config.validate()
+    config.callbacks(on_episode_end=lambda **_: None)
+    with pytest.raises(OptionError, match="epsilon: does not work with connectors or callbacks"):
+        config.validate()
+    config = keys_config().environment("Pendulum-v1").episodes(epsilon=0.1)
+    config.env_config = {}  # RLlib would lay another one over it
+    config.rl_module(model_config={"encoder": "mlp"})
+    with pytest.raises(OptionError, match="epsilon: needs Discrete actions"):
+        config.validate()

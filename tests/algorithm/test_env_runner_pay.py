@@ -6,6 +6,8 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from ray.rllib.algorithms.dqn import DQN
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from runners import paying, reported, runner_of
@@ -13,6 +15,7 @@ from tiny import CONSTANT, Ageless, Clock, keys_config, plain_config
 
 from rllib_conspec import with_reward_model
 from rllib_conspec.algorithm import env_runner
+from rllib_conspec.episodes import Episode
 
 
 @pytest.mark.parametrize("intrinsic", ["window", "potential"])
@@ -71,6 +74,49 @@ def test_an_episode_in_pieces_is_paid_as_the_whole_of_it(options):
         assert np.abs(at_once).sum() > 0
         np.testing.assert_allclose(gained, at_once, atol=1e-5)
         assert report.intrinsic_returns[i] == pytest.approx(at_once.sum(), abs=1e-4)
+
+
+@pytest.fixture(scope="module")
+def payers():
+    """Workers that pay in every form that looks at more than one step, by what they are called."""
+    forms = {
+        "potential": {"intrinsic": "potential"},
+        "once": {"pay_once": True},
+        "window": {"window": 9},
+    }
+    return {n: paying(runner_of(keys_config(threshold=0.0, **o))) for n, o in forms.items()}
+
+
+@given(
+    form=st.sampled_from(["potential", "once", "window"]),
+    length=st.integers(1, 40),
+    cuts=st.sets(st.integers(1, 39)),
+    seed=st.integers(0, 99),
+)
+def test_wherever_an_episode_is_cut_it_is_paid_as_the_whole(payers, form, length, cuts, seed):
+    """Pieces are held until their episode ends: no cut is seen in what is paid."""
+    rng, runner = np.random.default_rng(seed), payers[form]
+    pictures = rng.integers(0, 256, (length + 1, 5, 5, 3), dtype=np.uint8)
+    rewards = rng.normal(size=length).astype(np.float32)
+    ends = [*sorted(c for c in cuts if c < length), length]
+    paid = []
+    for begin, end in zip([0, *ends], ends, strict=False):
+        piece = SingleAgentEpisode(
+            id_="one",
+            observations=list(pictures[begin : end + 1]),
+            actions=[0] * (end - begin),
+            rewards=list(rewards[begin:end]),
+            infos=[{}] * (end - begin + 1),
+            terminated=end == length,
+            t_started=begin,
+            len_lookback_buffer=0,
+        ).to_numpy()
+        paid.append(runner._pay([piece]).episodes)
+    assert not any(paid[:-1]), "given out before its end"
+    (whole,) = runner.reward_model.reward([Episode(pictures, np.zeros(length), rewards)])
+    gained = np.concatenate([p.get_rewards() for p in paid[-1]]) - rewards
+    assert [len(p) for p in paid[-1]] == np.diff([0, *ends]).tolist()
+    np.testing.assert_allclose(gained, whole, atol=1e-5)
 
 
 def test_what_waits_for_its_end_is_given_up_when_the_environments_begin_anew():

@@ -103,6 +103,18 @@ def test_frames_are_stored_once_in_a_share():
 # --- fetching -----------------------------------------------------------------------------------
 
 
+def test_a_share_is_fetched_once_for_all_of_its_episodes(ray_local):
+    episodes = [whole(played(n)) for n in (4, 6)]
+    both = Share([], [*episodes, episodes[0]])
+    first, second = ray.put(both), ray.put(both)
+    wanted = [(first, 0), (second, 1), (first, 2), (first, 1)]
+    found = episodes_at((n, Pointer(*place)) for n, place in enumerate(wanted))
+    assert [(label, len(e)) for label, e in found] == [(0, 4), (1, 6), (2, 4), (3, 6)]
+    # One object in the share, so one object here: unpickled twice it would be two.
+    assert found[0][1] is found[2][1]
+    assert found[1][1] is not found[3][1]
+
+
 def test_what_is_here_is_not_fetched(ray_local):
     share = Share([], [whole(played(2))])
     assert fetched(share) is share

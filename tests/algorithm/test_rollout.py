@@ -313,3 +313,24 @@ def test_who_can_play():
     assert not can_play(env, other)
     grid = SyncVectorEnv([lambda: gym.make("FrozenLake-v1")])
     assert not can_play(grid, module)
+
+
+# --- actions that are drawn evenly ------------------------------------------------------------
+
+
+def test_epsilon_draws_a_share_of_the_actions_evenly_and_says_how_likely_they_were():
+    env = clocks(4)
+    greedy = player(env)
+    with torch.no_grad():  # a policy that always does the same
+        greedy.module.actor.weight.zero_()
+        greedy.module.actor.bias.copy_(torch.eye(env.single_action_space.n)[0] * 50)
+    count = env.single_action_space.n
+    for epsilon in (0.0, 0.4):
+        greedy._epsilon = epsilon
+        episodes = greedy.play(60, explore=True, seed=3)
+        actions = np.concatenate([e.get_actions() for e in episodes])
+        other = np.mean(actions != 0)
+        assert other == pytest.approx(epsilon * (count - 1) / count, abs=0.06)
+        logp = np.concatenate([e.get_extra_model_outputs(Columns.ACTION_LOGP) for e in episodes])
+        likely = np.where(actions == 0, 1 - epsilon + epsilon / count, epsilon / count)
+        np.testing.assert_allclose(np.exp(logp), likely, atol=1e-5)

@@ -1,5 +1,6 @@
 """Small environments, configurations and reward models that the tests of this folder share."""
 
+import threading
 from dataclasses import dataclass
 
 import gymnasium as gym
@@ -32,6 +33,9 @@ EAGER = {
 
 
 CONSTANT = "tiny:Constant"
+
+
+PATIENT = "tiny:Patient"
 
 
 def keys_config(
@@ -232,6 +236,18 @@ class Constant(RewardModel):
         for array in paid:
             array[0] += self.options.first * (self.loaded > 0)
         return paid
+
+
+class Patient(Constant):
+    """Learns only when it is let, by whoever is in the same process."""
+
+    let = threading.Event()
+    begun = threading.Event()
+
+    def update(self, episodes):
+        Patient.begun.set()
+        assert Patient.let.wait(200)
+        return super().update(episodes)
 
 
 class States(RewardModel):

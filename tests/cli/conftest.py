@@ -69,15 +69,20 @@ def refused(rllib, tmp_path):
     """Call `rllib ...`, expect one line on stderr and exit code 2, and nothing written."""
 
     def call(*args):
-        before = sorted(tmp_path.rglob("*"))
+        before = written(tmp_path)
         result = rllib(*args)
         assert result.exit_code == 2, result.output
         assert len(result.stderr.strip().splitlines()) == 1, result.stderr
         assert result.stderr.startswith("rllib: ")
-        assert sorted(tmp_path.rglob("*")) == before
+        assert written(tmp_path) == before
         return result.stderr.strip().removeprefix("rllib: ")
 
     return call
+
+
+def written(directory):
+    """All files in it, but for the byte code that Python itself writes beside what it imports."""
+    return sorted(p for p in directory.rglob("*") if "__pycache__" not in p.parts)
 
 
 class Command:

@@ -1,5 +1,6 @@
 import pickle
 import sys
+from importlib import metadata
 
 import gymnasium as gym
 import numpy as np
@@ -220,3 +221,19 @@ def test_who_returns_no_environment_is_told(broken):
     message = said(lambda config: EnvSpec("x"), {}, limit_needed=False)
     assert message.startswith("env_config: <lambda> cannot be built: The environment must inherit")
     assert look(lambda config: Shows(spaces.Discrete(3)), {}, limit_needed=False)
+
+
+def test_what_is_played_and_by_which_program():
+    """Recorded episodes of another game, or of another version of it, mean something else."""
+    keys = look("rllib_conspec:MultiKeyToDoor-v0", {"keys": 2})
+    assert keys.plays == "rllib_conspec:MultiKeyToDoor-v0 keys=2"
+    assert keys.version == f"rllib_conspec {metadata.version('rllib_conspec')}"
+    cart = look("CartPole-v1", {"max_episode_steps": 7})
+    assert (cart.plays, cart.version) == (
+        "CartPole-v1",
+        f"gymnasium {metadata.version('gymnasium')}",
+    )
+    own = look("rooms:Walk", {"far": 5}, max_episode_steps=9)
+    assert (own.plays, own.version) == ("rooms:Walk far=5", "")
+    pong = look("rllib_conspec:Atari-v0", {"game": "air_raid", "delayed": True})
+    assert (pong.plays, pong.version) == ("AirRaid", f"ale-py {metadata.version('ale-py')}")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rooms import Shows
 
-from rllib_conspec.environments.observations import channels_of, is_picture, shaped
+from rllib_conspec.environments.observations import channels_of, is_picture, is_unbounded, shaped
 from rllib_conspec.errors import OptionError
 
 PICTURE = spaces.Box(0, 255, (7, 7, 3), np.uint8)
@@ -123,3 +123,17 @@ def test_what_a_picture_is():
     assert is_picture(PICTURE) and is_picture(spaces.Box(0, 9, (8, 8), np.int64))
     assert not is_picture(spaces.Box(0, 1, (8, 8))) and not is_picture(spaces.Box(0, 9, (8,), int))
     assert not is_picture(gym.spaces.Discrete(3))
+
+
+@pytest.mark.parametrize(
+    ("space", "unbounded"),
+    [
+        (spaces.Box(-np.inf, np.inf, (3,)), True),
+        (spaces.Box(np.array([-1.0, -1.0]), np.array([1.0, np.inf]), dtype=np.float64), True),
+        (spaces.Box(-1, 1, (3,)), False),
+        (spaces.Box(0, 255, (5, 5, 3), np.uint8), False),
+        (spaces.Box(-np.inf, np.inf, (5, 5, 3)), False),  # a picture: `ranges` has its rule
+    ],
+)
+def test_vectors_without_bounds(space, unbounded):
+    assert is_unbounded(space) is unbounded

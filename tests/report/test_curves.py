@@ -4,13 +4,21 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from rllib_conspec.report.curves import SMOOTHING, Curve, main, quartiles, read_curve, read_runs
+from rllib_conspec.report.curves import (
+    RETURN,
+    SMOOTHING,
+    Curve,
+    main,
+    quartiles,
+    read_curve,
+    read_runs,
+)
 
 
-def write_run(path, rates, steps=100):
+def write_run(path, rates, steps=100, metric="success_rate"):
     path.mkdir(parents=True)
     lines = [
-        {"num_env_steps_sampled_lifetime": steps * (i + 1), "env_runners": {"success_rate": rate}}
+        {"num_env_steps_sampled_lifetime": steps * (i + 1), "env_runners": {metric: rate}}
         for i, rate in enumerate(rates)
     ]
     (path / "result.json").write_text("\n".join(json.dumps(line) for line in lines))
@@ -65,3 +73,16 @@ def test_runs_that_never_measured_success_are_left_out(tmp_path, capsys):
     assert len(read_runs(f"{tmp_path}/run_*")) == 1
     assert main([str(tmp_path / "x.png"), f"a={tmp_path}/run_1"]) == 2
     assert "no result.json with success rates" in capsys.readouterr().err
+
+
+def test_returns_where_success_is_relative(tmp_path, capsys):
+    for seed in range(2):
+        write_run(tmp_path / f"run_{seed}", [50.0, 150.0, 250.0 + seed], metric=RETURN[-1])
+    assert main(["--return", str(tmp_path / "x.png"), f"Hopper={tmp_path}/run_*"]) == 0
+    assert Image.open(tmp_path / "x.png").width > 300
+    ends = "150.0 after 300 steps, 150.3 after 300 steps"
+    assert f"Hopper: return at the end: {ends}" in capsys.readouterr().out
+    first = read_curve(tmp_path / "run_0" / "result.json", RETURN)
+    assert list(first.values) == [50, 100, 150]  # means of those that there are
+    assert main(["--return", str(tmp_path / "x.png"), f"a={tmp_path}/none*"]) == 2
+    assert "no result.json with returns" in capsys.readouterr().err

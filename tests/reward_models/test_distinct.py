@@ -22,7 +22,8 @@ def assert_exact(episodes):
         assert rebuilt.tobytes() == e.frames.tobytes()
     assert len({f.tobytes() for f in distinct.frames}) == len(distinct.frames)
     used = np.unique(np.concatenate(list(distinct.index.values())))
-    assert (used == np.arange(len(distinct.frames))).all()
+    assert (used == np.arange(len(distinct))).all()
+    assert len(distinct) == len(distinct.frames) and distinct.shape == distinct.frames.shape[1:]
     return distinct
 
 
@@ -64,3 +65,20 @@ def test_padded_layout():
     index, mask = distinct.padded([long, short])
     assert mask.tolist() == [[True, True, True], [True, False, False]]
     assert distinct.frames[index][mask].ravel().tolist() == [0, 1, 0, 2]
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=6), min_size=1, max_size=4),
+    st.integers(1, 9),
+    st.sets(st.integers(0, 99), min_size=1),
+)
+def test_packed_episodes_are_read_in_pieces_and_in_part(picks, size, wanted):
+    pool = np.random.default_rng(0).integers(0, 255, (10, 3, 2)).astype(np.uint8)
+    plain = [episode_of(pool[steps]) for steps in picks]
+    whole = DistinctFrames.of(plain).frames
+    distinct = DistinctFrames.of([e.packed() for e in plain])
+    pieces = list(distinct.pieces(size))
+    assert all(len(piece) == size for piece in pieces[:-1]) and 1 <= len(pieces[-1]) <= size
+    np.testing.assert_array_equal(np.concatenate(pieces), whole)
+    positions = np.array(sorted({w % len(whole) for w in wanted}))
+    np.testing.assert_array_equal(distinct.take(positions), whole[positions])

@@ -33,9 +33,6 @@ def find_algorithm(run: Any) -> type:
 
 def our_algorithms() -> dict[str, type]:
     """Those that take reward models, by the names that importing them registers."""
-    from ray.rllib.algorithms.algorithm import Algorithm
+    from rllib_conspec.algorithm import ALGORITHMS
 
-    from rllib_conspec import algorithm
-
-    found = {name: getattr(algorithm, name) for name in algorithm.__all__}
-    return {n: c for n, c in found.items() if inspect.isclass(c) and issubclass(c, Algorithm)}
+    return ALGORITHMS

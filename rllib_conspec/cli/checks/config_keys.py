@@ -94,10 +94,20 @@ def _check_model_sections(config: Mapping[str, Any], default: Any) -> None:
             continue
         if sections:
             raise OptionError(key, f"unknown option. Write it as reward_models: {{{key}: …}}.")
-        takers = our_algorithms()
-        own = [n for n, a in takers.items() if key in a.get_default_config().short_forms]
-        names = " or ".join(own or takers)
-        raise OptionError(key, f"this algorithm takes no reward models; use run: {names}.")
+        raise OptionError(key, f"this algorithm takes no reward models; {_instead(key, default)}.")
+
+
+def _instead(key: str, default: Any) -> str:
+    """What to do for an algorithm that takes no reward models, to which `key` was given."""
+    from rllib_conspec.algorithm.extendable import why_not
+
+    base = default.algo_class
+    if (why := why_not(base)) is not None:
+        return why
+    takers = our_algorithms()
+    own = {n: a for n, a in takers.items() if key in a.get_default_config().short_forms} or takers
+    like = [name for name, algorithm in own.items() if issubclass(algorithm, base)]
+    return f"use run: {' or '.join(like or own)}"
 
 
 def _setter_hints(config_class: type) -> dict[str, Any]:

@@ -32,12 +32,10 @@ def count_parameters(config: Any, spaces: tuple[Any, Any]) -> dict[str, float]:
 
 
 def _of_policy(config: Any, spaces: tuple[Any, Any]) -> float:
-    from rllib_conspec.algorithm.config import EpisodesConfig
-
     try:
         return _countable(lambda: _build(config, spaces))
     except Exception as error:
-        if not isinstance(config, EpisodesConfig):
+        if not getattr(config, "our_networks", False):
             return 0  # connectors may change what RLlib's networks see: only it can tell
         if isinstance(error, OptionError):
             raise error.within("config.model_config") from error

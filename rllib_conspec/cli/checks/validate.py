@@ -65,6 +65,8 @@ def _validate(experiment: Experiment, here: bool) -> list[Any]:
                 check_memory(parameters)
         if experiment.restore:
             _check_restore(experiment, config, spaces)
+        else:
+            _check_needs_nothing_trained(config)
     return configs
 
 
@@ -142,6 +144,18 @@ def _check_restore(experiment: Experiment, config: Any, spaces: tuple[Any, Any] 
         raise OptionError("restore", str(error)) from error
 
 
+def _check_needs_nothing_trained(config: Any) -> None:
+    from rllib_conspec.auxiliary import find_loss
+
+    for name in getattr(config, "auxiliary", {}):
+        if find_loss(name).of_a_trained_policy:
+            raise OptionError(
+                "restore",
+                f"the auxiliary loss {name} is for a policy that is trained already; name its "
+                "checkpoint (restore: results/…), or leave the loss out.",
+            )
+
+
 def _check_numbers_of(config: Any, default: Any) -> None:
     """The numbers of a Python file's configuration, of which only the result is known."""
     try:
@@ -186,12 +200,12 @@ def _check_model_config(model_config: Mapping[str, Any], config: Any) -> None:
     """Names and types of `model_config`: our policies', or RLlib's DefaultModelConfig."""
     from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 
-    from rllib_conspec.algorithm.config import EpisodesConfig
+    from rllib_conspec.algorithm.config import RewardModelConfig
     from rllib_conspec.networks import MODEL_CONFIG_KEYS
 
     if config._rl_module_spec is not None:
         return  # a module of the user's own, with keys of its own
-    ours = isinstance(config, EpisodesConfig)
+    ours = isinstance(config, RewardModelConfig) and config.has_ours_for(model_config)
     known = MODEL_CONFIG_KEYS if ours else DefaultModelConfig.__annotations__
     check_keys(model_config, known)
     for key, value in model_config.items():

@@ -66,7 +66,7 @@ def evaluate(
     recorders: list[FrameRecorder] = []
     if render:
         make = _recording(make, recorders, name_of(config.env))
-    runner = _build_runner(config, path, seed, make)
+    runner = build_runner(config, path, seed, make)
     if render:
         Path(render).mkdir(parents=True, exist_ok=True)
     played: list[dict[str, Any]] = []
@@ -144,7 +144,7 @@ def _recording(make: Maker, recorders: list[FrameRecorder], name: str) -> Maker:
     return make_recording
 
 
-def _build_runner(config: Any, path: Path, seed: int, make: Maker) -> Any:
+def build_runner(config: Any, path: Path, seed: int, make: Maker) -> Any:
     """RLlib's plain runner: its returns are the environment's, without intrinsic rewards."""
     from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 

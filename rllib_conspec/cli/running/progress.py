@@ -16,7 +16,9 @@ from rllib_conspec.reward_models.base import RewardModel
 
 STEPS = "num_env_steps_sampled_lifetime"
 # Stop criteria whose pace is known.
-PACED = ("training_iteration", STEPS, "time_total_s")
+ITERATIONS = ("training_iteration", "iterations_since_restore")
+SECONDS = ("time_total_s", "time_since_restore")
+PACED = (*ITERATIONS, STEPS, *SECONDS)
 # Speed and time left are averages over this many iterations.
 RECENT = 10
 
@@ -76,9 +78,9 @@ class TrialProgress:
         """Until the first of the stop criteria whose pace is known; None when none is."""
         seconds, iterations, steps = self._gained()
         now = {
-            "training_iteration": (iterations, metric(self.result, "training_iteration")),
+            **{key: (iterations, metric(self.result, key)) for key in ITERATIONS},
             STEPS: (steps, self._history[-1][2] if self._history else None),
-            "time_total_s": (seconds, metric(self.result, "time_total_s")),
+            **{key: (seconds, metric(self.result, key)) for key in SECONDS},
         }
         left = [
             (self.stop[key] - done) * seconds / gained

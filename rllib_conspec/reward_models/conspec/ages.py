@@ -52,15 +52,21 @@ class Ages:
         self.held: list[Age] = []
         self.seen = (0, 0)  # successes and failures ever taken in
         self.frozen: dict[int, int] = {}  # prototype → number of the last age that is its own
+        self._waiting: tuple[PackedEpisode, ...] = ()  # successes from before the first batch
+
+    def start_from(self, successes: Sequence[PackedEpisode]) -> None:
+        """Compare these with the failures of the first batch that has any."""
+        self._waiting = tuple(successes)
 
     def add(self, won: Sequence[Episode], lost: Sequence[Episode]) -> None:
         """Take in a batch; one without successes or without failures tells nothing."""
         self.seen = self.seen[0] + len(won), self.seen[1] + len(lost)
         self._batches += 1
-        if not won or not lost:
+        if not lost or not (won or self._waiting):
             return
-        packed = (tuple(e.packed() for e in episodes) for episodes in (won, lost))
-        self.held.append(Age(self._batches, float(self._rng.random()), *packed))
+        successes, failures = (tuple(e.packed() for e in kind) for kind in (won, lost))
+        successes, self._waiting = (*self._waiting, *successes), ()
+        self.held.append(Age(self._batches, float(self._rng.random()), successes, failures))
         while _enough(self.held[1:]):
             self.known.append(self.held.pop(0))
         while sum(map(len, self.known)) > 2 * self._options.memory_size and len(self.known) > 1:
@@ -92,9 +98,8 @@ class Ages:
             drawn = self._successes(own, count // OLD)
         drawn += self._successes(self.known, count - len(drawn), {id(e) for _, e in drawn})
         against = self._failures([age for age, _ in drawn], count)
-        unpacked = _Unpacking()
-        won = [(age.number, unpacked(e)) for age, e in drawn]
-        lost = [(age.number, unpacked(e)) for age, e in against]
+        won = [(age.number, e) for age, e in drawn]
+        lost = [(age.number, e) for age, e in against]
         groups = [(tuple(live), self._batches), *(((i,), last) for i, last in self.frozen.items())]
         contrasts = [
             Contrast(which, *(tuple(e for n, e in kind if n <= last) for kind in (won, lost)))
@@ -125,15 +130,15 @@ class Ages:
 
     # --- judging ------------------------------------------------------------------------------
 
-    def held_out(self) -> list[tuple[int, tuple[Episode, ...], tuple[Episode, ...]]]:
+    def held_out(self) -> list[tuple[int, tuple[PackedEpisode, ...], tuple[PackedEpisode, ...]]]:
         """(number, successes, failures) of every age to judge on."""
         if not _enough(self.held):
             return []
         return [
             (
                 age.number,
-                tuple(e.unpacked() for e in age.successes),
-                tuple(e.unpacked() for e in age.failures[: JUDGED_FAILURES * len(age.successes)]),
+                age.successes,
+                age.failures[: JUDGED_FAILURES * len(age.successes)],
             )
             for age in self.held
         ]
@@ -161,6 +166,7 @@ class Ages:
             "batches": self._batches,
             "seen": self.seen,
             "frozen": dict(self.frozen),
+            "waiting": self._waiting,
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
@@ -168,6 +174,7 @@ class Ages:
         self.held = [Age(**values) for values in state["held"]]
         self._batches, self.seen = state["batches"], tuple(state["seen"])
         self.frozen = dict(state["frozen"])
+        self._waiting = state.get("waiting", ())
 
 
 def _successes(ages: Sequence[Age]) -> int:
@@ -177,15 +184,3 @@ def _successes(ages: Sequence[Age]) -> int:
 def _enough(ages: Sequence[Age]) -> bool:
     """Whether there is enough of both kinds to judge on."""
     return min(_successes(ages), sum(len(age.failures) for age in ages)) >= HELD_OUT
-
-
-class _Unpacking:
-    """Unpacks each episode once, so that what is drawn twice is one episode."""
-
-    def __init__(self) -> None:
-        self._found: dict[int, Episode] = {}
-
-    def __call__(self, packed: PackedEpisode) -> Episode:
-        if id(packed) not in self._found:
-            self._found[id(packed)] = packed.unpacked()
-        return self._found[id(packed)]

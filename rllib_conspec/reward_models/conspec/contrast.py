@@ -12,6 +12,7 @@ by little, so that the best frame of the next one is almost surely among them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -19,13 +20,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from rllib_conspec.episodes import Episode
 from rllib_conspec.reward_models.conspec import loss as L
 from rllib_conspec.reward_models.conspec.options import ConSpecOptions
 from rllib_conspec.reward_models.conspec.prototypes import Prototypes
-from rllib_conspec.reward_models.distinct import DistinctFrames
+from rllib_conspec.reward_models.distinct import AnyEpisode, DistinctFrames
 
-Episodes = Sequence[Episode]
+Episodes = Sequence[AnyEpisode]
+# Numbers in the frames of a step up to which they are kept ready for the second pass.
+KEPT = 50_000_000
 
 
 @dataclass(frozen=True)
@@ -122,24 +124,25 @@ def best_matches(
 
 def best_unclaimed(
     model: Prototypes,
-    frozen: Sequence[int],
+    claims: Sequence[tuple[Sequence[int], Sequence[int]]],
     active: int,
     successes: Episodes,
     failures: Episodes,
     options: ConSpecOptions,
 ) -> tuple[Tensor, Tensor]:
     """Best match of every prototype in successes and failures, without a graph: [active, K] both.
-    In a success there is none where one that was frozen before has its own.
+    `claims`: (who claims, against whom); in a success, there is no match for the latter where one
+    of the former has its own.
     """
     everyone = tuple(range(active))
     view = View(model, [Contrast(everyone, successes, failures)])
     s = view.scores_without_graph([(everyone, successes), (everyone, failures)])
     won = L.best_match(*view.by_step(s, everyone, successes), options.top_k)
     lost = L.best_match(*view.by_step(s, everyone, failures), options.top_k)
-    for n in range(len(frozen)):
-        view.claim(s, tuple(frozen[: n + 1]), successes, options)
-        later = [i for i in everyone if i not in frozen[: n + 1]]
-        won[later] = L.best_match(*view.by_step(s, tuple(later), successes), options.top_k)
+    for claimants, others in claims:
+        view.claim(s, tuple(claimants), successes, options)
+        free = view.by_step(s, tuple(others), successes)
+        won[list(others)] = L.best_match(*free, options.top_k)
     return won, lost
 
 
@@ -161,18 +164,23 @@ class View:
     def __init__(
         self, model: Prototypes, contrasts: Sequence[Contrast], candidates: int | None = None
     ) -> None:
-        """`candidates`: all frames are scored once; then those among the best so many of an episode
-        for some prototype are all that counts. None: all frames, every time.
+        """All frames are looked at once, by the model as it is then. `candidates`: those among the
+        best so many of an episode for some prototype are all that counts, in any number of steps.
+        None: all count, in a single step.
         """
         self.model = model
         self.device = model.vectors.device
         self.distinct = DistinctFrames.of(e for c in contrasts for e in (*c.successes, *c.failures))
-        self.frames = torch.from_numpy(self.distinct.frames).to(self.device)
+        self._count = len(self.distinct)
+        small = self._count * math.prod(self.distinct.shape) <= KEPT
+        self._frames = torch.from_numpy(self.distinct.frames).to(self.device) if small else None
+        self._taken: tuple[Tensor, Tensor] | None = None  # positions, and the frames there
         self._padded: dict[int, tuple[Tensor, Tensor]] = {}
         self.claims: dict[int, Tensor] = {}  # id of episodes → bool [K, T]
         self._candidates = candidates
         self._z: Tensor | None = None
-        self._kept: Tensor | None = None  # positions of the candidates, once they are known
+        self._scored: tuple[Tensor, Tensor] | None = None  # which scores are known, and these
+        self._kept: _Kept | None = None  # the candidates, once they are known
 
     def layout(self, episodes: Episodes) -> tuple[Tensor, Tensor]:
         """Positions [K, T] among the different frames, and mask [K, T]."""
@@ -209,15 +217,31 @@ class View:
         return L.best_match(s[list(contrast.prototypes)][:, index], claims[some])
 
     def scores_without_graph(self, needed: list[tuple[tuple[int, ...], Episodes]]) -> Tensor:
-        """s [H, N] for the (prototypes, episodes) asked for, 0 elsewhere."""
+        """s [H, N]; those of the (prototypes, episodes) asked for are right."""
+        need = self._need(needed)
         with torch.no_grad():
-            return self.model.needed_scores(self._features(), self._need(needed))
+            if self._scored is None or (need & ~self._scored[0]).any():
+                self._scored = need, self.model.needed_scores(self._features(), need)
+        return self._scored[1]
 
     def _features(self) -> Tensor:
-        """z of all frames. With candidates these are the only features of all, and kept."""
-        if self._z is None or self._candidates is None:
-            self._z = self.model.encode(self.frames)
+        """z of all frames."""
+        if self._z is None:
+            if self._frames is None:
+                self._z = self.model.encode_all(self.distinct)
+            else:
+                self._z = self.model.encode(self._frames)
         return self._z
+
+    def at(self, positions: Tensor) -> Tensor:
+        """The frames at these positions, on the device."""
+        if self._frames is not None:
+            return self._frames[positions]
+        if self._taken is None or self._taken[0] is not positions:
+            ascending, place = torch.unique(positions.cpu(), return_inverse=True)
+            found = torch.from_numpy(self.distinct.take(ascending.numpy()))
+            self._taken = positions, found[place].to(self.device)
+        return self._taken[1]
 
     def scores(self, best_of, softmax_of, top_k: int) -> Tensor:
         """s [H, N] with a graph behind those scores that carry the loss's gradient."""
@@ -231,7 +255,7 @@ class View:
             s, softmax_of, lambda *at: L.carries_gradient(*at, top_k=top_k, softmax_scale=scale)
         )
         frames = carry.any(dim=0).nonzero().squeeze(1)
-        z = self.model.encode(self.frames[frames])
+        z = self.model.encode(self.at(frames))
         with_graph = self.model.needed_scores(z, carry[:, frames])
         return s.index_copy(1, frames, torch.where(carry[:, frames], with_graph, s[:, frames]))
 
@@ -243,18 +267,20 @@ class View:
             count = top_k - 1 + self._candidates
             s = self.scores_without_graph(needed)
             best = self._marked(s, needed, lambda *at: L.among_best(*at, count))
-            self._kept = best.any(dim=0).nonzero().squeeze(1)
-        need = self._need(needed)
-        z = self.model.encode(self.frames[self._kept])
-        found = self.model.needed_scores(z, need[:, self._kept])
-        return found.new_full(need.shape, -torch.inf).index_copy(1, self._kept, found)
+            which = best.any(dim=0).nonzero().squeeze(1)
+            self._kept = _Kept(which, self.at(which), self._need(needed)[:, which])
+        kept = self._kept
+        found = self.model.needed_scores(self.model.encode(kept.frames), kept.need)
+        everywhere = found.new_full((len(found), self._count), -torch.inf)
+        return everywhere.index_copy(1, kept.positions, found)
 
     def _need(self, needed: list[tuple[tuple[int, ...], Episodes]]) -> Tensor:
         """Bool [H, N]: the frames of these (prototypes, episodes)."""
-        need = np.zeros((len(self.model.vectors), len(self.frames)), dtype=bool)
+        need = np.zeros((len(self.model.vectors), self._count), dtype=bool)
         for prototypes, episodes in needed:
-            positions = np.unique(np.concatenate([self.distinct.index[id(e)] for e in episodes]))
-            need[np.ix_(prototypes, positions)] = True
+            shown = np.zeros(self._count, dtype=bool)
+            shown[np.concatenate([self.distinct.index[id(e)] for e in episodes])] = True
+            need[list(prototypes)] |= shown
         return torch.from_numpy(need).to(self.device)
 
     def _marked(self, s: Tensor, asked, mark) -> Tensor:
@@ -271,3 +297,12 @@ class View:
             which = torch.tensor(prototypes, device=self.device)
             marked[which[i], self.layout(episodes)[0][k, t]] = True
         return marked
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """The frames that all steps on one draw look at."""
+
+    positions: Tensor  # [n], among all different frames
+    frames: Tensor  # [n, *shape]
+    need: Tensor  # bool [H, n]: which prototypes look at which

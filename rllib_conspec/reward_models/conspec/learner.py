@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from rllib_conspec.episodes import Episode
+from rllib_conspec.episodes import Episode, PackedEpisode
+from rllib_conspec.networks.normalizing import normalizes, observe
 from rllib_conspec.reward_models.conspec import loss as L
 from rllib_conspec.reward_models.conspec.ages import HELD_OUT, Ages
 from rllib_conspec.reward_models.conspec.contrast import (
     Contrast,
+    ContrastiveLoss,
     View,
     best_matches,
     best_unclaimed,
@@ -24,6 +26,7 @@ from rllib_conspec.reward_models.conspec.judging import Verdict
 from rllib_conspec.reward_models.conspec.memory import Newest
 from rllib_conspec.reward_models.conspec.options import ConSpecOptions
 from rllib_conspec.reward_models.conspec.prototypes import Prototypes
+from rllib_conspec.reward_models.conspec.recolouring import Recolouring
 from rllib_conspec.reward_models.conspec.scorer import Snapshot
 
 MEMORIES = {"newest": Newest, "ages": Ages}
@@ -55,6 +58,8 @@ class ConSpecLearner:
         self.met = np.zeros(options.num_prototypes, dtype=bool)  # reached the criterion for good
         self.streak = np.zeros(options.num_prototypes, dtype=np.int64)
         self.active = options.recruit_start or options.num_prototypes
+        # Frozen prototype → those whose steps were taken when it was frozen.
+        self.found_before: dict[int, tuple[int, ...]] = {}
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(self._rng.integers(2**31)))
             self.model = Prototypes(options, shape, **view).to(device)
@@ -64,6 +69,7 @@ class ConSpecLearner:
             eps=ADAM_EPS,
             weight_decay=options.weight_decay,
         )
+        self.recolouring = Recolouring(self.model, self.optimizer, view)
         self.unseen_separation = np.full(options.num_prototypes, np.nan)
 
     @property
@@ -79,6 +85,14 @@ class ConSpecLearner:
         if self.options.memory == "newest":
             self._note_unseen(won, lost)
         self.memory.add(won, lost)
+        if normalizes(self.model):
+            seen = np.concatenate([e.frames for e in (*won, *lost)])
+            observe(self.model, torch.from_numpy(seen))
+
+    def start_from(self, demonstrations: Sequence[PackedEpisode]) -> None:
+        """Hold these successes, which somebody else had."""
+        if demonstrations:
+            self.memory.start_from(demonstrations)
 
     @property
     def learning(self) -> bool:
@@ -97,6 +111,9 @@ class ConSpecLearner:
                 self._judge()
                 self._freeze()
             self.iterations += 1
+        elif self.options.recolour and self.learning and self.met.any():
+            drawn, _ = self.memory.draw(range(self.active))
+            metrics = self.recolouring.steps(np.flatnonzero(self.met).tolist(), drawn, self._rng)
         return metrics | self._counts()
 
     def _gradient_steps(self) -> dict[str, Any]:
@@ -108,47 +125,69 @@ class ConSpecLearner:
         view = View(self.model, [live, *frozen], CANDIDATES if o.steps_per_iteration > 1 else None)
         if o.memory == "ages":
             self._claim(view, live, frozen)
-        metrics: dict[str, Any] = {}
         for _ in range(o.steps_per_iteration):
-            metrics = self._gradient_step(view, live, frozen)
+            parts = contrastive_loss(view, o, self.active, live, frozen)
+            self.optimizer.zero_grad(set_to_none=True)
+            parts.total.backward()
+            self.optimizer.step()
             if o.memory == "newest":
+                self._note_criterion(parts)
                 self._freeze()
-        return metrics
+        return self._measured(parts)
 
     def _claim(self, view: View, live: Contrast, frozen: Sequence[Contrast]) -> None:
         """First come, first served: a prototype looks for its steps where none that was frozen
         before it has found its own. Otherwise most would end on the step that separates best, or
         drift there after they were frozen.
         """
-        order = tuple(self.memory.frozen)
-        before = {order[n]: order[:n] for n in range(1, len(order))}
-        asked = [(before.get(c.prototypes[0], ()), c.successes) for c in frozen]
-        asked = [claim for claim in [*asked, (order, live.successes)] if claim[0]]
-        s = view.scores_without_graph(asked) if asked else None
+        before = {others: claimants for claimants, others in self._claims()}
+        asked = [(before.get(c.prototypes, ()), c.successes) for c in (*frozen, live)]
+        asked = [claim for claim in asked if claim[0]]
+        if not asked:
+            return
+        # With what the steps will ask for, so that all is scored at once.
+        own = [(c.prototypes, e) for c in (live, *frozen) for e in (c.successes, c.failures)]
+        s = view.scores_without_graph(asked + own)
         for claim in asked:
             view.claim(s, *claim, self.options)
+
+    def _claims(self) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """Who claims steps, against whom: those that tell successes from failures, against the live
+        ones; against a frozen one, those that told when it was frozen. One that tells no longer,
+        because the policy always comes by its step, must not hide what decides right next to it.
+        """
+        claims = [(self.found_before.get(i, ()), (i,)) for i in self.memory.frozen]
+        live = tuple(i for i in range(self.active) if i not in self.memory.frozen)
+        claims.append((tuple(i for i in self.memory.frozen if self._tells[i]), live))
+        return [(claimants, others) for claimants, others in claims if claimants and others]
+
+    @property
+    def _tells(self) -> np.ndarray:
+        """Who still tells successes from failures, on episodes that nobody learned from: bool [H].
+
+        With memory `newest` a frozen prototype counts as telling: nothing is held back to judge by.
+        """
+        if self.options.memory != "ages":
+            return self.met
+        return self.met & (self.unseen_separation > self.options.threshold / 2)
 
     @property
     def _frozen(self) -> Collection[int]:
         """Prototypes with exemplars of their own."""
         return self.memory.frozen
 
-    def _gradient_step(
-        self, view: View, live: Contrast, frozen: Sequence[Contrast]
-    ) -> dict[str, Any]:
-        o = self.options
-        parts = contrastive_loss(view, o, self.active, live, frozen)
-        self.optimizer.zero_grad(set_to_none=True)
-        parts.total.backward()
-        self.optimizer.step()
-
-        gap = np.full(o.num_prototypes, np.nan)
+    def _note_criterion(self, parts: ContrastiveLoss) -> None:
+        """Count the steps for which each prototype has met the criterion."""
         for i, won in parts.success_best.items():
             lost = parts.failure_best[i]
-            gap[i] = float(L.separation(won[None], lost[None]))
-            if o.memory == "newest":
-                reached = bool(L.meets_criterion(won[None], lost[None], o.threshold))
-                self.streak[i] = self.streak[i] + 1 if reached else 0
+            reached = L.meets_criterion(won[None], lost[None], self.options.threshold)
+            self.streak[i] = self.streak[i] + 1 if bool(reached) else 0
+
+    def _measured(self, parts: ContrastiveLoss) -> dict[str, Any]:
+        """Metrics of a step."""
+        gap = np.full(self.options.num_prototypes, np.nan)
+        for i, won in parts.success_best.items():
+            gap[i] = float(L.separation(won[None], parts.failure_best[i][None]))
         return {
             "loss": float(parts.total.detach()),
             "loss_success": float(parts.success.detach()),
@@ -166,7 +205,7 @@ class ConSpecLearner:
         if not ages:
             return
         every = [tuple(e for age in ages for e in age[kind]) for kind in (1, 2)]
-        best = best_unclaimed(self.model, tuple(self.memory.frozen), self.active, *every, o)
+        best = best_unclaimed(self.model, self._claims(), self.active, *every, o)
         won, lost = (
             np.split(b.cpu().numpy(), np.cumsum([len(age[kind]) for age in ages])[:-1], axis=1)
             for kind, b in enumerate(best, start=1)
@@ -189,6 +228,7 @@ class ConSpecLearner:
         have it too.
         """
         self.memory.thaw(i)
+        self.found_before.pop(i, None)
         self.met[i], self.streak[i] = False, 0
 
     def _note_unseen(self, won: Sequence[Episode], lost: Sequence[Episode]) -> None:
@@ -213,11 +253,13 @@ class ConSpecLearner:
         due = np.flatnonzero((self.streak >= self.options.freeze_after) & ~self.met)
         shared = self._shared_steps() if self.options.freeze_distinct and len(due) else None
         for i in due:
-            if shared is not None and (shared[i][self.met[: self.active]] > SAME).any():
-                continue  # found already
-            self.met[i] = True
+            if shared is not None and (shared[i][self._tells[: self.active]] > SAME).any():
+                continue  # found already; one that tells nothing cannot be what this one tells by
             if self.options.freeze:
+                telling = [int(j) for j in self.memory.frozen if self._tells[j]]
+                self.found_before[int(i)] = tuple(telling)
                 self.memory.freeze(int(i))
+            self.met[i] = True
 
     def _shared_steps(self) -> np.ndarray:
         """How far any two prototypes match the same steps of successes: [active, active]."""
@@ -263,8 +305,10 @@ class ConSpecLearner:
             "met": self.met.copy(),
             "streak": self.streak.copy(),
             "active": self.active,
+            "found_before": dict(self.found_before),
             "iterations": self.iterations,
             "unseen_separation": self.unseen_separation.copy(),
+            "recolouring": self.recolouring.get_state(),
             "rng": self._rng.bit_generator.state,
         }
 
@@ -281,7 +325,9 @@ class ConSpecLearner:
         self.memory.set_state(state["memory"])
         self.met, self.streak = state["met"].copy(), state["streak"].copy()
         self.active, self.iterations = state["active"], state["iterations"]
+        self.found_before = dict(state.get("found_before", {}))
         self.unseen_separation = state["unseen_separation"].copy()
+        self.recolouring.set_state(state.get("recolouring", {}))
         self._rng.bit_generator.state = state["rng"]
 
 

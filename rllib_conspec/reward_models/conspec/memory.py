@@ -1,29 +1,33 @@
 """The paper's memories: S and F, whole episodes of raw observations, first in, first out.
 
 Episodes are immutable and shared by reference: an exemplar set of a frozen prototype costs a tuple
-of references, not a copy of frames. Each frame's digest is kept with its episode, so that equal
-frames are found without looking at pixels again and are encoded once per gradient step.
+of references, not a copy of frames. They are packed, and unpacked where they are encoded: those of
+32 Atari episodes would be 400 MB, for every frozen prototype that has its own. Each frame's digest
+is kept with its episode, so that equal frames are found without looking at pixels again and are
+encoded once per gradient step.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 
-from rllib_conspec.episodes import Episode
+from rllib_conspec.episodes import Episode, PackedEpisode
 from rllib_conspec.reward_models.conspec.contrast import Contrast
 from rllib_conspec.reward_models.conspec.options import ConSpecOptions
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
 class Exemplars:
     """The successes and failures that define one prototype."""
 
-    successes: tuple[Episode, ...]
-    failures: tuple[Episode, ...]
+    successes: tuple[PackedEpisode, ...]
+    failures: tuple[PackedEpisode, ...]
 
 
 class EpisodeMemory:
@@ -32,7 +36,7 @@ class EpisodeMemory:
     def __init__(self, capacity: int) -> None:
         self.seen = 0  # episodes ever offered
         self._capacity = capacity
-        self._episodes: list[Episode] = []
+        self._episodes: list[PackedEpisode] = []
 
     def __len__(self) -> int:
         return len(self._episodes)
@@ -40,12 +44,12 @@ class EpisodeMemory:
     def __iter__(self):
         return iter(self._episodes)
 
-    def extend(self, episodes: Iterable[Episode]) -> None:
+    def extend(self, episodes: Iterable[PackedEpisode]) -> None:
         episodes = list(episodes)
         self.seen += len(episodes)
         self._episodes = (self._episodes + episodes)[-self._capacity :]
 
-    def restore(self, episodes: Iterable[Episode], seen: int) -> None:
+    def restore(self, episodes: Iterable[PackedEpisode], seen: int) -> None:
         """Hold exactly these, as after `seen` episodes."""
         self._episodes, self.seen = list(episodes), seen
 
@@ -60,8 +64,11 @@ class Newest:
         self.exemplars: dict[int, Exemplars] = {}
 
     def add(self, won: Sequence[Episode], lost: Sequence[Episode]) -> None:
-        self.successes.extend(e.kept(outputs=False) for e in won)
-        self.failures.extend(e.kept(outputs=False) for e in lost)
+        self.successes.extend(e.packed() for e in won)
+        self.failures.extend(e.packed() for e in lost)
+
+    def start_from(self, successes: Sequence[PackedEpisode]) -> None:
+        self.successes.extend(successes)
 
     @property
     def frozen(self) -> Iterable[int]:
@@ -89,7 +96,7 @@ class Newest:
             ],
         )
 
-    def _some(self, episodes: Iterable[Episode]) -> tuple[Episode, ...]:
+    def _some(self, episodes: Iterable[PackedEpisode]) -> tuple[PackedEpisode, ...]:
         return draw(tuple(episodes), self._options.memory_batch, self._rng)
 
     def freeze(self, i: int) -> None:
@@ -100,10 +107,8 @@ class Newest:
 
     def examples(self, i: int | None) -> tuple[tuple[Episode, ...], ...]:
         """Prototype i's exemplars, or all that the memories hold."""
-        own = self.exemplars.get(i)
-        if own is None:
-            return tuple(self.successes), tuple(self.failures)
-        return own.successes, own.failures
+        own = self.exemplars.get(i, self)
+        return tuple(tuple(e.unpacked() for e in kind) for kind in (own.successes, own.failures))
 
     def get_state(self) -> dict[str, Any]:
         groups = [tuple(self.successes), tuple(self.failures)]
@@ -123,7 +128,7 @@ class Newest:
         }
 
 
-def draw(episodes: Sequence[Episode], count: int, rng: np.random.Generator) -> tuple[Episode, ...]:
+def draw(episodes: Sequence[T], count: int, rng: np.random.Generator) -> tuple[T, ...]:
     """`count` different episodes at random, in the order in which they are stored; all if fewer."""
     episodes = tuple(episodes)
     if count >= len(episodes):
@@ -131,23 +136,19 @@ def draw(episodes: Sequence[Episode], count: int, rng: np.random.Generator) -> t
     return tuple(episodes[i] for i in np.sort(rng.choice(len(episodes), count, replace=False)))
 
 
-def pack(groups: Sequence[Sequence[Episode]]) -> dict[str, Any]:
-    """Groups of episodes that may share members, as plain arrays with every episode stored once.
+def pack(groups: Sequence[Sequence[PackedEpisode]]) -> dict[str, Any]:
+    """Groups of episodes that may share members, with every episode stored once.
 
     Sharing survives `unpack`, so that a checkpoint is no larger than the memory it was taken from.
     """
     distinct = list({id(e): e for group in groups for e in group}.values())
     position = {id(e): i for i, e in enumerate(distinct)}
     return {
-        "episodes": [{name: getattr(e, name) for name in _FIELDS} for e in distinct],
+        "episodes": distinct,
         "groups": [[position[id(e)] for e in group] for group in groups],
     }
 
 
-_FIELDS = [f.name for f in fields(Episode) if f.name != "info"]
-
-
-def unpack(packed: dict[str, Any]) -> list[tuple[Episode, ...]]:
+def unpack(packed: dict[str, Any]) -> list[tuple[PackedEpisode, ...]]:
     """The groups that `pack` was given, sharing restored."""
-    distinct = [Episode(**values).kept() for values in packed["episodes"]]
-    return [tuple(distinct[i] for i in group) for group in packed["groups"]]
+    return [tuple(packed["episodes"][i] for i in group) for group in packed["groups"]]

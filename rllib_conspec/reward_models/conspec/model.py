@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from rllib_conspec.episodes import Episode, Summary
+from rllib_conspec.episodes import Episode, PackedEpisode, Summary
+from rllib_conspec.errors import OptionError, UserError
+from rllib_conspec.recordings import Origin, load
 from rllib_conspec.reward_models.base import Description, RewardModel
 from rllib_conspec.reward_models.conspec.hints import hints
 from rllib_conspec.reward_models.conspec.learner import ConSpecLearner
@@ -31,7 +33,30 @@ class ConSpecModel(RewardModel):
     @cached_property
     def learner(self) -> ConSpecLearner:
         s = self.setting
-        return ConSpecLearner(self.options, s.shape, s.device, s.seed, **self._view)
+        learner = ConSpecLearner(self.options, s.shape, s.device, s.seed, **self._view)
+        learner.start_from(self._demonstrations())
+        return learner
+
+    def _demonstrations(self) -> tuple[PackedEpisode, ...]:
+        """The recorded episodes that S starts from; an OptionError says why they cannot be used."""
+        o, s = self.options, self.setting
+        if o.demonstrations is None:
+            return ()
+        try:
+            found = load(o.demonstrations, o.num_demonstrations)
+        except UserError as error:
+            raise OptionError("demonstrations", str(error)) from error
+        wanted = Origin.of(s.plays, s.version, s.observation_space, s.action_space)
+        difference = found.origin.difference(wanted)
+        if difference:
+            raise OptionError("demonstrations", f"{o.demonstrations} {difference}.")
+        if len(found.episodes) > o.memory_size:
+            raise OptionError(
+                "demonstrations",
+                f"has {len(found.episodes)} episodes, and memory_size is {o.memory_size}: set "
+                f"num_demonstrations to that or less.",
+            )
+        return found.episodes
 
     @cached_property
     def scorer(self) -> ConSpecScorer:
@@ -41,9 +66,23 @@ class ConSpecModel(RewardModel):
     def _view(self) -> dict[str, Any]:
         """How observations are to be read."""
         s = self.setting
-        return {"observation_range": s.observation_range, "channels": s.channels}
+        return {
+            "observation_range": s.observation_range,
+            "channels": s.channels,
+            "normalize": s.normalize,
+        }
 
     def check(self) -> None:
+        best, batch = self.options.max_new_successes, self.setting.best_of
+        if batch is not None and best >= batch:
+            raise OptionError(
+                "max_new_successes",
+                f"is {best}: with success top_k, all {batch} episodes of a batch would be "
+                f"successes, and none a failure. Set it to {max(1, batch // 4)}.",
+            )
+        self._demonstrations()
+        if self.options.recolour and len(self.setting.shape) != 3:
+            raise OptionError("recolour", "is for pictures, and these observations are vectors.")
         with torch.device("meta"):
             Prototypes(self.options, self.setting.shape, **self._view)
 

@@ -3,12 +3,14 @@ possible.
 
 The defaults are the paper's values for the multi-key-to-door tasks: the preset `paper`. Options
 that depart from the paper are named as such in their help text. The preset `few_successes`, which
-an experiment gets that names none, learns from a handful of successes with small networks.
+an experiment gets that names none, learns from a handful of successes with small networks;
+`control` and `atari` are for the tasks of these names.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from rllib_conspec.errors import OptionError
 from rllib_conspec.options import Options, option
@@ -72,6 +74,15 @@ class ConSpecOptions(Options):
         None, "ConSpec starts to learn when S holds this many (default: memory_size)", min=1
     )
 
+    demonstrations: str | None = option(
+        None,
+        "file of recorded episodes (`rllib record`) that S starts from: ConSpec can learn before "
+        "the agent has succeeded",
+    )
+    num_demonstrations: int | None = option(
+        None, "how many of them, the first ones (default: all)", min=1
+    )
+
     # --- loss ---------------------------------------------------------------------------------
     top_k: int = option(
         1, "score an episode by the mean of its k best matches (1 is the maximum)", min=1
@@ -108,6 +119,11 @@ class ConSpecOptions(Options):
         True,
         "false: memories and prototypes stay as they were restored and only pay (the few-shot "
         "tests of OrangeTree)",
+    )
+    recolour: bool = option(
+        False,
+        "with learn false, for pictures: prototypes learn to match pictures in other colours as "
+        "they match them as they are (OrangeTree in any colours); not the paper's",
     )
     steps_per_iteration: int = option(
         1,
@@ -151,6 +167,9 @@ class ConSpecOptions(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.demonstrations is not None:  # processes of one run work in several directories
+            full = str(Path(self.demonstrations).expanduser().absolute())
+            object.__setattr__(self, "demonstrations", full)
         _check_together(self)
 
     # An option whose default is another option's value, resolved.
@@ -172,6 +191,8 @@ def _check_together(o: ConSpecOptions) -> None:
             "min_successes",
             f"is {o.successes_needed}, more than memory_size ({o.memory_size}) can ever hold.",
         )
+    if o.recolour and o.learn:
+        raise OptionError("recolour", "is for prototypes that have learned: set learn to false.")
     if o.recruit_start is not None and o.recruit_start > o.num_prototypes:
         raise OptionError(
             "recruit_start", f"is {o.recruit_start}, more than num_prototypes ({o.num_prototypes})."
@@ -199,5 +220,21 @@ PRESETS = {
         "diversity_moves": "live",
         "diversity_window": 3,  # a prototype on a step and one on the next are one too many
         "pay_once": True,  # or a policy may live on taking a key, dropping it and taking it again
+    },
+    # The paper's choices for these tasks, with networks of the policy's size.
+    "control": {
+        "encoder_dim": 64,
+        "projection_dim": 100,
+        "recruit_start": 3,
+        "top_k": 20,
+        "steps_per_iteration": 4,
+    },
+    "atari": {
+        "num_prototypes": 3,
+        "encoder_dim": 256,
+        "projection_dim": 100,
+        "memory_batch": 4,
+        "top_k": 20,
+        "intrinsic_coeff": 0.5,
     },
 }

@@ -11,19 +11,22 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from rllib_conspec.networks import pieces
 from rllib_conspec.networks.encoders import build_encoder
 from rllib_conspec.reward_models.conspec.options import ConSpecOptions
+from rllib_conspec.reward_models.distinct import DistinctFrames
 
-# Numbers in a piece of a batch that a CPU encodes at a time where no graph is needed. Large
-# pictures would otherwise go through fresh memory in every layer: twice as slow.
-CACHED = 2_000_000
+# Numbers in the projections of some frames by some prototypes up to which the prototypes' products
+# are taken together: so small, their fixed costs are most of it.
+SMALL = 500_000
+SHORTEST = 1e-12  # length of a projection: none has no direction, and scores 0
 
 
 class Prototypes(nn.Module):
     """Encoder f_W, projections g_theta and prototype vectors h_1..h_H."""
 
     def __init__(self, options: ConSpecOptions, shape: Sequence[int], **view: Any) -> None:
-        """`view` says how observations are to be read: `observation_range` and `channels`."""
+        """`view` says how observations are to be read, as `build_encoder` takes it."""
         super().__init__()
         count, width = options.num_prototypes, options.projection_dim
         self.relu_after_both = options.form == "code"
@@ -39,37 +42,49 @@ class Prototypes(nn.Module):
 
     def encode(self, frames: Tensor) -> Tensor:
         """Observations [N, *shape] → features z [N, encoder_dim]."""
-        piece = max(1, CACHED // math.prod(frames.shape[1:]))
-        if torch.is_grad_enabled() or frames.is_cuda or len(frames) <= piece:
-            return self.encoder(frames)
-        return torch.cat([self.encoder(some) for some in frames.split(piece)])
+        return pieces.encode(self.encoder, frames)
+
+    @torch.no_grad()
+    def encode_all(self, distinct: DistinctFrames) -> Tensor:
+        """Features z [N, encoder_dim] of all these frames, without a graph; they are read, and
+        brought to the device, a piece at a time.
+        """
+        device = self.vectors.device
+        some = distinct.pieces(pieces.piece_size(distinct.shape, device))
+        return torch.cat([self.encoder(torch.from_numpy(p).to(device)) for p in some])
 
     def scores(self, z: Tensor, which: Tensor) -> Tensor:
         """Features z [N, D] → s [len(which), N], cosines with the prototypes `which` (indices)."""
         return self._scores(z, which, self._apart())
 
     def _apart(self) -> list[tuple[Tensor, ...]]:
-        """Every prototype's own parameters (the shared projection's once).
+        """Every prototype's own parameters, [1, …] each (none where the projection is shared).
 
         Taken apart in one operation: indexing them one by one would make the backward pass add up
         as many gradients of full size as there are prototypes.
         """
-        own = [self.layer1, self.layer2] + ([] if self.shared else [self.vectors])
-        return list(zip(*(parameter.unbind() for parameter in own), strict=True))
+        own = [] if self.shared else [self.layer1, self.layer2, self.vectors]
+        return list(zip(*(parameter.split(1) for parameter in own), strict=True))
 
     def _scores(self, z: Tensor, which: Tensor, apart: list[tuple[Tensor, ...]]) -> Tensor:
         if self.shared:
-            return F.normalize(self.vectors[which], dim=-1) @ self._project(z, *apart[0]).T
-        rows = []
-        for i in which.tolist():
-            layer1, layer2, vector = apart[i]
-            rows.append(self._project(z, layer1, layer2) @ F.normalize(vector, dim=0))
-        return torch.stack(rows)
+            return self._cosines(z, self.layer1, self.layer2, self.vectors[which])
+        own = [apart[i] for i in which.tolist()]
+        if len(own) * len(z) * self.vectors.shape[1] <= SMALL:
+            own = [tuple(torch.cat(each) for each in zip(*own, strict=True))]
+        return torch.cat([self._cosines(z, *some) for some in own])
 
-    def _project(self, z: Tensor, layer1: Tensor, layer2: Tensor) -> Tensor:
-        """g_theta, scaled to unit length: [N, D] → [N, width]."""
-        out = torch.relu(z @ layer1) @ layer2
-        return F.normalize(torch.relu(out) if self.relu_after_both else out, dim=-1)
+    def _cosines(self, z: Tensor, layer1: Tensor, layer2: Tensor, vectors: Tensor) -> Tensor:
+        """cos(h_i, g_theta(z)) of h prototypes, each with layers of its own or all with the same:
+        z [N, D], layers [h or 1, …], vectors [h, width] → [h, N].
+        """
+        hidden = torch.relu(z @ layer1.transpose(0, 1).flatten(1))  # all first layers at once
+        out = hidden.unflatten(1, (len(layer1), -1)).transpose(0, 1) @ layer2
+        out = torch.relu(out) if self.relu_after_both else out  # [h or 1, N, width]
+        length = torch.linalg.vector_norm(out, dim=-1).clamp_min(SHORTEST)
+        unit = F.normalize(vectors, dim=-1)
+        product = unit @ out[0].T if self.shared else (out @ unit[..., None]).squeeze(-1)
+        return product / length
 
     def weights_of(self, which: np.ndarray) -> dict[str, Tensor]:
         """State of a model that has only the prototypes `which`."""
@@ -77,12 +92,15 @@ class Prototypes(nn.Module):
         return {k: w[which] if k in own else w for k, w in self.state_dict().items()}
 
     def needed_scores(self, z: Tensor, need: Tensor) -> Tensor:
-        """s [H, N] where `need` [H, N] is true, 0 elsewhere; computes nothing else.
+        """s [H, N] where `need` [H, N] is true, 0 elsewhere.
 
-        Prototypes that need the same frames share one product.
+        Prototypes that need the same frames share one product; where most is needed, all do.
         """
-        s = z.new_zeros(need.shape)
         apart = self._apart()
+        if 2 * int(need.sum()) > need.numel():
+            everyone = torch.arange(len(need), device=z.device)
+            return self._scores(z, everyone, apart).masked_fill(~need, 0.0)
+        s = z.new_zeros(need.shape)
         rows, group_of = torch.unique(need, dim=0, return_inverse=True)
         for g, row in enumerate(rows):
             frames = row.nonzero().squeeze(1)

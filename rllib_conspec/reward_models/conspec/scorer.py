@@ -75,6 +75,6 @@ def episode_scores(model: Prototypes, episodes: Sequence[Episode]) -> list[np.nd
     distinct = DistinctFrames.of(episodes)
     device = model.vectors.device
     with torch.inference_mode():
-        z = model.encode(torch.from_numpy(distinct.frames).to(device))
+        z = model.encode_all(distinct)
         s = model.scores(z, torch.arange(len(model.vectors), device=device)).cpu().numpy()
     return [s[:, distinct.index[id(e)]] for e in episodes]

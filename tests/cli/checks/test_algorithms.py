@@ -18,13 +18,18 @@ def test_names_classes_and_what_the_user_registered():
 
     register_trainable("Mine", Mine)
     assert find_algorithm("Mine") is Mine
-    assert our_algorithms() == {"ConSpec": ConSpec, "WholeEpisodePPO": WholeEpisodePPO}
+    ours = our_algorithms()
+    assert ours["WholeEpisodePPO"] is WholeEpisodePPO
+    others = {f"ConSpec{base}" for base in ("", "APPO", "IMPALA", "DQN", "SAC")}
+    assert set(ours) == {"WholeEpisodePPO", *others}
 
 
 @pytest.mark.parametrize(
     ("run", "says"),
     [
         ("WholeEpisodPPO", 'Did you mean "WholeEpisodePPO"'),
+        ("ConSpecAPO", 'Did you mean "ConSpecAPPO"'),
+        ("conspecdqn", 'Did you mean "ConSpecDQN"'),
         ("wholly unknown", r'unknown algorithm "wholly unknown"\.$'),
         ({"grid_search": ["PPO", "SAC"]}, "expected the name of an algorithm"),
         ("no_algorithm", "is not an RLlib algorithm"),
@@ -44,10 +49,14 @@ def test_what_is_no_algorithm(run, says):
         ("IMPALA", "CartPole-v1"),
         ("DQN", "CartPole-v1"),
         ("SAC", "Pendulum-v1"),
+        ("ConSpecAPPO", "CartPole-v1"),
+        ("ConSpecIMPALA", "CartPole-v1"),
+        ("ConSpecDQN", "CartPole-v1"),
+        ("ConSpecSAC", "Pendulum-v1"),
     ],
 )
 def test_other_algorithms_of_rllib_by_name(run, env):
     (config,) = validate(
-        Experiment(name="x", run=run, env=env, config={"lr": None if run == "SAC" else 1e-3})
+        Experiment(name="x", run=run, env=env, config={"lr": None if run.endswith("SAC") else 1e-3})
     )
     assert config.algo_class.__name__ == run

@@ -1,9 +1,18 @@
 """Names and types of the keys of `config`; tests/cli/checks/test_validate.py goes by command."""
 
 import pytest
+from ray.rllib.algorithms.appo import APPOConfig
+from ray.rllib.algorithms.bc import BCConfig
 from ray.rllib.algorithms.ppo import PPOConfig
+from ray.rllib.algorithms.sac import SACConfig
 
-from rllib_conspec import ConSpecConfig, WholeEpisodePPOConfig
+from rllib_conspec import (
+    ConSpecAPPOConfig,
+    ConSpecConfig,
+    ConSpecDQNConfig,
+    ConSpecSACConfig,
+    WholeEpisodePPOConfig,
+)
 from rllib_conspec.cli.checks.config_keys import check_config
 from rllib_conspec.errors import OptionError
 
@@ -59,6 +68,26 @@ def test_a_model_given_to_an_algorithm_without_any():
     line = "config.{}: this algorithm takes no reward models; use run: {}."
     assert mistake({"conspec": {}}, PPOConfig()) == line.format("conspec", "ConSpec")
     assert mistake({"rnd": {}}, PPOConfig()) == line.format("rnd", "ConSpec or WholeEpisodePPO")
+    assert mistake({"conspec": {}}, APPOConfig()) == line.format("conspec", "ConSpecAPPO")
+    assert mistake({"conspec": {}}, SACConfig()) == line.format("conspec", "ConSpecSAC")
+
+
+def test_a_model_given_to_an_algorithm_that_can_have_none():
+    assert mistake({"conspec": {}}, BCConfig()) == (
+        "config.conspec: this algorithm takes no reward models; it learns from recorded data and "
+        "plays no episodes that could be paid."
+    )
+
+
+@pytest.mark.parametrize("config_class", [ConSpecAPPOConfig, ConSpecDQNConfig, ConSpecSACConfig])
+def test_keys_of_other_algorithms_with_reward_models(config_class):
+    config = config_class()
+    own = {ConSpecAPPOConfig: {"clip_param": 0.1}, ConSpecDQNConfig: {"n_step": 3}}
+    check_config({"conspec": {"num_prototypes": 4}, **own.get(config_class, {})}, config)
+    assert mistake({"conspecc": {}}, config).endswith('unknown option. Did you mean "conspec"?')
+    assert mistake({"episodes_per_updates": 3}, config).endswith(
+        'unknown option. Did you mean "episodes_per_update"?'
+    )
 
 
 def test_what_a_configuration_finds_out_by_itself_cannot_be_given():

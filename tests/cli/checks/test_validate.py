@@ -49,6 +49,11 @@ keys1:
             "config.conspec.num_prototypes: must be at least 1",
         ),
         (
+            "    lr: 0.0002",
+            "    auxiliary: {distil: {}}",
+            "restore: the auxiliary loss distil is for a policy that is trained already; name",
+        ),
+        (
             "episodes_per_batch",
             "episode_per_batch",
             'config.episode_per_batch: unknown option. Did you mean "episodes_per_batch"?',
@@ -161,6 +166,16 @@ keys1:
             "stop.rdn/anything: unknown metric.",
         ),
         ("lr: 0.0002", "success: gaol", "config.success: must be sparse, goal, top_k or an import"),
+        (
+            "lr: 0.0002",
+            "reward_scale: sing",
+            "config.reward_scale: must be a number above 0 or sign",
+        ),
+        (
+            "    conspec:\n      num_prototypes: 8",
+            "    success: top_k\n    conspec:\n      max_new_successes: 16",
+            "config.conspec.max_new_successes: is 16: with success top_k, all 16 episodes of a ",
+        ),
         ("lr: 0.0002", "preset: papr", "config.preset: must be one of few_successes, paper"),
         ("lr: 0.0002", "facts: 3", "config.facts: unknown option."),
         (

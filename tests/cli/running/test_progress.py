@@ -69,6 +69,9 @@ def test_time_left_is_that_of_the_first_criterion():
     steps = TrialProgress("x", {"num_env_steps_sampled_lifetime": 12_000})
     steps.update(result(10))
     assert steps.seconds_left() == pytest.approx(4)
+    restored = TrialProgress("x", {"iterations_since_restore": 60, "time_since_restore": 1000})
+    restored.update(result(110) | {"iterations_since_restore": 10, "time_since_restore": 20.0})
+    assert restored.cells()["left"] == "2 min"
     assert TrialProgress("x", {}).seconds_left() is None
 
 

@@ -8,6 +8,7 @@ import pytest
 from builders import MARKER
 from learners import new_learner
 
+from rllib_conspec.reward_models.conspec.learner import OWN_TIME
 from rllib_conspec.reward_models.conspec.scorer import episode_scores
 
 OTHER = np.array([-3.0, 3.0, 3.0, -3.0], dtype=np.float32)
@@ -88,3 +89,47 @@ def test_learning_goes_on_when_all_are_frozen(steps, diversity):
     learner.step()
     after = learner.model.vectors.detach()
     assert after.isfinite().all() and (before != after).any(dim=1).all()
+
+
+def neighbours(rng, shown):
+    """An episode that shows these markers, one right after the other."""
+    steps = rng.normal(size=(16, 4)).astype(np.float32)
+    at = int(rng.integers(0, 15))
+    for n, marker in enumerate((OTHER, MARKER)):
+        if n in shown:
+            steps[at + n] = marker + rng.normal(scale=0.1, size=4)
+    return builders.episode(steps, shown == {0, 1})
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_what_decides_is_found_next_to_what_no_longer_does(seed):
+    """First one of two neighbours is found; then failures have that one, too."""
+    learner = new_learner(seed, **OPTIONS | {"diversity_window": 3})
+    rng = np.random.default_rng(seed)
+
+    def iterate(failures):
+        learner.add(
+            [neighbours(rng, {0, 1}) for _ in range(8)],
+            [neighbours(rng, failures) for _ in range(8)],
+        )
+        learner.step()
+
+    def markers():
+        """Of every frozen prototype, the marker that it matches better."""
+        shown = [builders.episode(marker[None], True) for marker in (OTHER, MARKER)]
+        scores = np.stack(episode_scores(learner.model, shown))[:, :, 0]  # [markers, prototypes]
+        return {int(scores[:, i].argmax()) for i in np.flatnonzero(learner.met)}
+
+    for _ in range(60):
+        iterate(set())
+        if learner.met.any():
+            break
+    for _ in range(OWN_TIME + 1):  # later batches say nothing against it
+        iterate(set())
+    first = markers()
+    assert len(first) == 1
+    for _ in range(160):
+        iterate(first)
+        if len(markers()) == 2:
+            return
+    raise AssertionError("only the first was found")

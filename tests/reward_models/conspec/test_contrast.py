@@ -213,7 +213,7 @@ def test_what_is_claimed_does_not_count_for_the_diversity_of_the_others():
 
 def test_live_prototypes_are_judged_by_what_is_not_claimed():
     o, model, live, _, _ = claimed_problem()
-    won, lost = best_unclaimed(model, (1,), 3, live.successes, live.failures, o)
+    won, lost = best_unclaimed(model, [((1,), (0, 2))], 3, live.successes, live.failures, o)
     assert not won.requires_grad
     for i in range(3):
         for k, episode in enumerate(live.successes):

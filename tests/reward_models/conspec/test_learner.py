@@ -43,7 +43,7 @@ def test_what_is_kept_is_a_copy_without_what_is_not_used():
     before = kept.frames.copy()
     given.observations[:] = 0
     assert (kept.frames == before).all()
-    assert kept.outputs == {}
+    assert kept.unpacked().outputs == {}
 
 
 # --- learning ---------------------------------------------------------------------------------

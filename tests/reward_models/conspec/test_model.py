@@ -1,5 +1,7 @@
 """ConSpec on the seam: which episodes it learns from, and that its sides are one model."""
 
+from dataclasses import replace
+
 import builders
 import numpy as np
 import pytest
@@ -182,3 +184,13 @@ def test_cells_of_the_progress_line():
     metrics = new_model(**QUICK).update([])
     assert ConSpecModel.cells(metrics) == {"in memory": "0", "frozen": "0/3"}
     assert ConSpecModel.cells({}) == {}  # an iteration without an update
+
+
+def test_where_success_is_relative_some_of_a_batch_have_to_fail():
+    setting = Setting(VECTORS, spaces.Discrete(3), best_of=16)
+    for few in (2, 15):
+        ConSpecModel(ConSpecOptions(max_new_successes=few), setting).check()
+    options = ConSpecOptions(max_new_successes=16)
+    with pytest.raises(OptionError, match=r"^max_new_successes: is 16: .* Set it to 4\.$"):
+        ConSpecModel(options, setting).check()
+    ConSpecModel(options, replace(setting, best_of=None)).check()  # each succeeds by itself

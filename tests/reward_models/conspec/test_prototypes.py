@@ -7,7 +7,8 @@ import pytest
 import torch
 from builders import FORMS
 
-from rllib_conspec.reward_models.conspec import prototypes
+from rllib_conspec.networks import pieces
+from rllib_conspec.reward_models.distinct import DistinctFrames
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -110,6 +111,19 @@ def test_encoding_in_pieces_is_the_same(monkeypatch):
     model = builders.model(o)
     frames = torch.from_numpy(builders.frames(o, 9, 1))
     whole = model.encode(frames)
-    monkeypatch.setattr(prototypes, "CACHED", 2 * frames[0].numel())
+    monkeypatch.setitem(pieces.SMALL, "cpu", 2 * frames[0].numel())
     with torch.no_grad():
         np.testing.assert_allclose(model.encode(frames), whole.detach(), atol=1e-12)
+
+
+def test_frames_of_packed_episodes_are_read_and_encoded_in_pieces(monkeypatch):
+    o = builders.options()
+    model = builders.model(o)
+    episodes = [e.packed() for e in builders.episodes(o, [5, 23, 9], 1)]
+    monkeypatch.setitem(pieces.SMALL, "cpu", 7 * 4)
+    distinct = DistinctFrames.of(episodes)
+    z = model.encode_all(distinct)
+    assert not z.requires_grad
+    for e in episodes:
+        expected = model.encoder(torch.tensor(e.frames)).detach()
+        np.testing.assert_allclose(z[distinct.index[id(e)]], expected, atol=1e-12)

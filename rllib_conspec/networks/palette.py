@@ -1,0 +1,75 @@
+"""Pictures in other colours: every colour of a picture becomes another one, light and shade stay.
+
+What a policy will meet is the same things in other paint. So the pixels of a picture are sorted by
+their colour, whatever the light that falls on it, and each sort is painted anew in a colour drawn
+from the whole cube, as bright or dark as it was. Functions of the colour alone do this less well:
+curves for each channel keep the colours of different things tied to each other, and waves through
+the colour cube, sin(W·rgb + b), give the shades of one thing different colours (docs/orangetree.md
+compares them).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+ANCHORS = 12  # pixels of a picture that its colours are sorted by
+ALIKE = 0.25  # anchors whose tones are nearer than this are of one colour
+# Dark pixels have no clear hue: this much is added to the brightness that their hue is told by.
+DIM = 0.15
+SHADE = 0.7  # how much brightness counts in a tone; hue is in 0..1 for every channel
+LIFT = 0.05  # added to brightness before it is compared, or black would be infinitely dark
+PIXELS = 65_536  # painted at a time: all that is computed for them stays in a core's cache
+
+
+def repaint(frames: Tensor, brightest: float = 255.0, channels: str = "last") -> Tensor:
+    """Raw pictures (0..brightest) [N, …, height, width, channels], each of the N in colours of its
+    own; with `channels` first, [N, …, channels, height, width].
+
+    A sequence [N, T, …] keeps its colours from step to step. Draws from torch's global generator,
+    which learners seed for every update.
+    """
+    if channels == "first":
+        return repaint(frames.movedim(-3, -1), brightest).movedim(-1, -3)
+    pixels = frames.flatten(1, -2)  # [N, P, channels]
+    anchors, paint = draw_palette(pixels, brightest)
+    toned = tones(anchors)
+    offset = toned.square().sum(-1)[:, None].mul(-0.5)  # [N, 1, K]
+    painted = torch.empty_like(pixels)
+    rows = max(1, PIXELS // pixels.shape[1])
+    for begin in range(0, len(pixels), rows):
+        some = slice(begin, begin + rows)
+        light = pixels[some].to(anchors.dtype) * (1 / brightest)
+        # The nearest anchor: |a − b|² is smallest where a·b − |b|²/2 is largest.
+        near = torch.baddbmm(offset[some], tones(light), toned[some].mT).argmax(-1)
+        colour = paint[some].gather(1, near[..., None].expand(-1, -1, paint.shape[-1]))
+        colour *= light.mean(-1, keepdim=True) + LIFT
+        painted[some] = colour.clamp_(0, 1).mul_(brightest).to(frames.dtype)
+    return painted.view(frames.shape)
+
+
+def draw_palette(pixels: Tensor, brightest: float) -> tuple[Tensor, Tensor]:
+    """Anchors of N pictures [N, P, channels], and the new colour of what is nearest to each, for a
+    brightness of 1: both [N, K, channels]. Anchors of one colour get one colour.
+    """
+    count, total, depth = pixels.shape
+    chosen = torch.randint(total, (count, ANCHORS, 1), device=pixels.device)
+    anchors = pixels.gather(1, chosen.expand(-1, -1, depth)).to(torch.get_default_dtype())
+    anchors = anchors * (1 / brightest)
+    toned = tones(anchors)
+    # The first anchor of the same colour; `argmax` of what is true finds the first.
+    first = (torch.cdist(toned, toned) < ALIKE).int().argmax(-1)[..., None].expand(-1, -1, depth)
+    drawn = torch.rand(count, ANCHORS, depth + 1, device=pixels.device)
+    # Of the whole cube, every brightness equally often: dark paint is as likely as light paint.
+    colours = drawn[..., 1:] / drawn[..., 1:].amax(-1, keepdim=True) * drawn[..., :1]
+    return anchors, colours.gather(1, first) / (
+        anchors.gather(1, first).mean(-1, keepdim=True) + LIFT
+    )
+
+
+def tones(colours: Tensor) -> Tensor:
+    """What tells colours [..., channels] in 0..1 apart, [..., channels + 1]: the hue, which is the
+    same in any light, and, counting less, the brightness.
+    """
+    hue = colours / (colours.amax(-1, keepdim=True) + DIM)
+    return torch.cat([hue, SHADE * colours.mean(-1, keepdim=True)], dim=-1)

@@ -1,0 +1,1 @@
+"""Atari games in colour, with or without delayed reward."""

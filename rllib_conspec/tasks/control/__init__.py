@@ -1,0 +1,1 @@
+"""Continuous control with delayed reward."""
