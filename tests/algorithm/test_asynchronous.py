@@ -4,9 +4,10 @@ import threading
 import time
 
 import pytest
+from inside import on_learners, on_workers
 from ray.rllib.algorithms.appo import APPO
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
-from tiny import CONSTANT, PATIENT, Clock, LostMarbles, Patient, on_learners, on_workers
+from tiny import CONSTANT, PATIENT, Clock, LostMarbles, Patient
 
 from rllib_conspec import with_reward_model
 from rllib_conspec.algorithm.env_runner import COMPONENT_SNAPSHOT, REPORT

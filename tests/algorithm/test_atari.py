@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from tiny import EAGER, on_learners
+from inside import on_learners
+from tiny import EAGER
 
 from rllib_conspec import ConSpecConfig, WholeEpisodePPOConfig
 from rllib_conspec.algorithm.env_runner import EpisodeRunner

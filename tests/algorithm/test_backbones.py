@@ -5,6 +5,7 @@ import pickle
 import gymnasium as gym
 import numpy as np
 import pytest
+from inside import on_learners
 from ray.rllib.algorithms.algorithm import Algorithm
 from ray.rllib.algorithms.appo import APPO
 from ray.rllib.algorithms.dqn import DQN
@@ -12,7 +13,7 @@ from ray.rllib.algorithms.impala import IMPALA
 from ray.rllib.algorithms.sac import SAC
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 from ray.tune.registry import get_trainable_cls
-from tiny import EAGER, KEYS, Clock, on_learners
+from tiny import EAGER, KEYS, Clock
 
 import rllib_conspec
 from rllib_conspec import with_reward_model

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 import ray
-from tiny import comparable, differences, flat, keys_config, memories, states
+from inside import comparable, differences, flat, memories, states
+from tiny import keys_config
 
 
 def test_same_seed_same_curve(built):
@@ -28,7 +29,7 @@ def test_same_seed_same_curve(built):
 CONTINUE = """
 import json, os, sys
 import ray
-from tiny import comparable, states
+from inside import comparable, states
 from ray.rllib.algorithms.algorithm import Algorithm
 from rllib_conspec import ConSpec
 

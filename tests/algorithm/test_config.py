@@ -3,28 +3,17 @@
 import pickle
 
 import pytest
+from configs import conspec_of, model_of, refused
 from ray.rllib.algorithms.ppo import PPO, PPOConfig
-from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
-from tiny import CONSTANT, KEYS, Clock, Constant, Parts, clock_config, keys_config, plain_config
+from tiny import CONSTANT, KEYS, Constant, keys_config, plain_config
 
 from rllib_conspec import ConSpecConfig, WholeEpisodePPOConfig
 from rllib_conspec.algorithm.env_runner import EpisodeRunner
 from rllib_conspec.algorithm.policy import EpisodePolicy
-from rllib_conspec.errors import OptionError
-from rllib_conspec.reward_models import options_of
 from rllib_conspec.reward_models.conspec.model import ConSpecModel
 from rllib_conspec.reward_models.conspec.options import PRESETS, ConSpecOptions
 
-
-def refused(option, action):
-    """The `OptionError` that `action` raises, which must name `option`."""
-    with pytest.raises(OptionError) as caught:
-        action()
-    assert caught.value.option.split(".")[-1] == option, str(caught.value)
-    return caught.value
-
-
-# --- ConSpec's options --------------------------------------------------------------------------
+# --- ConSpec's options ----------------------------------------------------------------------------
 
 
 def test_unknown_conspec_option_is_answered_with_the_nearest():
@@ -50,11 +39,6 @@ def test_unknown_conspec_option_is_answered_with_the_nearest():
 def test_impossible_conspec_options(option, value):
     refused(option, lambda: ConSpecConfig().conspec(**{option: value}))
     refused(option, lambda: ConSpecConfig().update_from_dict({"conspec": {option: value}}))
-
-
-def conspec_of(config):
-    """The options of ConSpec that this configuration comes to."""
-    return options_of("conspec", config.reward_models["conspec"], config.preset)
 
 
 def test_a_refused_option_changes_nothing():
@@ -101,12 +85,7 @@ def test_gamma_of_the_algorithm_is_the_gamma_of_the_reward_models():
     assert model_of(config).models["conspec"].setting.gamma == 0.5
 
 
-def model_of(config):
-    config.validate()
-    return config.get_reward_model(config.facts.observation_space, config.facts.action_space)
-
-
-# --- what counts as success ---------------------------------------------------------------------
+# --- what counts as success -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("config", [keys_config, plain_config])
@@ -123,7 +102,7 @@ def test_success_is_said_once_for_every_algorithm(value):
         assert config.success == value
 
 
-# --- presets ------------------------------------------------------------------------------------
+# --- presets --------------------------------------------------------------------------------------
 
 
 def test_single_options_are_laid_over_the_preset_in_whatever_order():
@@ -150,151 +129,39 @@ def test_unknown_preset():
     assert 'Did you mean "paper"?' in str(error)
 
 
-# --- batches of whole episodes ------------------------------------------------------------------
+def test_the_papers_preset():
+    config = ConSpecConfig().rewards(preset="paper")
+    assert isinstance(config, PPOConfig)
+    assert conspec_of(config) == ConSpecOptions()
+    assert WholeEpisodePPOConfig().reward_models == {}
+    assert model_of(plain_config()) is None
+    for name, value in {
+        "lr": 2e-4,
+        "adam_eps": 1e-5,
+        "gamma": 0.99,
+        "lambda_": 0.95,
+        "clip_param": 0.08,
+        "vf_loss_coeff": 0.5,
+        "entropy_coeff": 0.02,
+        "num_epochs": 4,
+        "grad_clip": 0.5,
+        "use_kl_loss": False,
+        "auxiliary": {},
+        "learn_without_reward": True,
+        "success": "sparse",
+        "episodes_per_batch": 16,
+        "episodes_per_minibatch": 4,
+        "batch_mode": "complete_episodes",
+    }.items():
+        assert getattr(config, name) == value, name
+    # RLlib clips the squared error of the value function; the paper does not.
+    assert config.vf_clip_param > 1e9
+    assert issubclass(config.algo_class, PPO)
+    assert config.env_runner_cls is EpisodeRunner
+    assert config.get_default_rl_module_spec().module_class is EpisodePolicy
 
 
-@pytest.mark.parametrize("config", [keys_config, plain_config])
-@pytest.mark.parametrize("value", [0, -1, 2.0, "4", True, None])
-@pytest.mark.parametrize("option", ["per_batch", "per_minibatch"])
-def test_numbers_of_episodes(config, option, value):
-    config = config().episodes(**{option: value})
-    refused(f"episodes_{option}", config.validate)
-
-
-def test_minibatch_larger_than_batch():
-    error = refused(
-        "episodes_per_minibatch", keys_config().episodes(per_batch=4, per_minibatch=5).validate
-    )
-    assert "5" in str(error)
-    assert "4" in str(error)
-    keys_config().episodes(per_batch=4, per_minibatch=4).validate()
-
-
-def test_every_learner_needs_an_episode():
-    config = keys_config().episodes(per_batch=2, per_minibatch=1).learners(num_learners=3)
-    refused("episodes_per_batch", config.validate)
-    config.learners(num_learners=2).validate()
-
-
-def test_truncated_episodes():
-    refused("batch_mode", keys_config().env_runners(batch_mode="truncate_episodes").validate)
-
-
-@pytest.mark.parametrize("value", [0, -3, "long", 2.5])
-def test_longest_episode_must_be_a_number(value):
-    refused("max_episode_steps", keys_config().episodes(max_steps=value).validate)
-
-
-def test_longest_episode_that_nobody_knows():
-    refused("max_episode_steps", clock_config().episodes(max_steps=None).validate)
-
-
-def test_environment_that_nobody_knows():
-    refused("env", keys_config().environment("registered_nowhere").validate)
-    refused("env", keys_config().environment("tiny:Sundial").validate)
-
-
-def test_longest_episode_is_asked_of_the_environment():
-    config = keys_config()
-    config.validate()
-    assert config.facts.max_episode_steps == 65
-    # One step more than an episode has: RLlib adds one for the value after the last.
-    assert config.minibatch_size == 4 * 66
-    assert config.model_config["max_seq_len"] == 66
-
-
-def vector_task(env):
-    """A task whose observations are vectors."""
-    return ConSpecConfig().environment(env)
-
-
-def test_longest_episode_of_gymnasiums_own_environments():
-    config = vector_task("Acrobot-v1")
-    config.validate()
-    assert config.facts.max_episode_steps == 500
-    assert not config.facts.vectorised
-
-
-def test_longest_episode_follows_a_change_of_task():
-    """A configuration that was built once and is then changed must not remember the first task."""
-    config = keys_config()
-    config.validate()
-    other = config.copy().environment(env_config={"keys": 3})
-    other.validate()
-    fresh = keys_config().environment(env_config={"keys": 3})
-    fresh.validate()
-    assert other.facts == fresh.facts
-    assert other.facts.max_episode_steps > config.facts.max_episode_steps
-
-
-def test_how_environments_are_vectorised_follows_a_change_of_task():
-    config = vector_task(Clock).episodes(max_steps=20)
-    config.validate()
-    assert not config.facts.vectorised
-    other = config.copy().environment(KEYS).episodes(max_steps=65)
-    other.validate()
-    assert other.facts.vectorised
-
-
-@pytest.mark.parametrize(("given", "used"), [("async", "async"), ("sync", "sync"), (None, "auto")])
-def test_a_users_choice_of_vectorisation_is_kept(given, used):
-    config = keys_config()
-    if given is not None:
-        config.env_runners(gym_env_vectorize_mode=given)
-    config.validate()
-    assert config.vectorize_mode == used
-    assert config.facts.vectorised == (given is None)
-
-
-def test_dict_observations_need_a_key_only_where_they_are_no_vector():
-    config = clock_config(env=Parts)
-    config.validate()
-    assert config.facts.observation_space.shape == (4,)
-    config.episodes(observation_key="works").validate()
-    assert config.facts.observation_space.shape == (2,)
-    refused("observation_key", config.episodes(observation_key="hands").validate)
-
-
-# --- the policy's options -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("option", "value"),
-    [
-        ("core_dims", 8),
-        ("encoder", 3),
-        ("encoder", "cnv"),
-        ("core_dim", "512"),
-        ("core_dim", True),
-        ("core_dim", -1),
-        ("core", "lstn"),
-        ("encoder_dim", 0),
-    ],
-)
-def test_model_config(option, value):
-    config = keys_config()
-    config.rl_module(model_config={option: value})
-    refused(option, config.validate)
-
-
-def test_misspelt_model_config_is_answered_with_the_nearest():
-    config = keys_config().rl_module(model_config={"encoder_dims": 3})
-    assert 'Did you mean "encoder_dim"?' in str(refused("encoder_dims", config.validate))
-
-
-def test_model_config_of_rllib_is_refused_by_name():
-    config = keys_config().rl_module(model_config=DefaultModelConfig(fcnet_hiddens=[8]))
-    with pytest.raises(OptionError, match="model_config"):
-        config.validate()
-
-
-def test_update_from_dict_merges_model_config():
-    config = keys_config().update_from_dict({"model_config": {"core_dim": 4}})
-    assert {k: config.model_config[k] for k in ("encoder", "encoder_dim", "core_dim")} == {
-        "encoder": "conv",
-        "encoder_dim": 8,
-        "core_dim": 4,
-    }
+# --- copies ---------------------------------------------------------------------------------------
 
 
 def test_update_from_dict_leaves_the_dict_alone():
@@ -331,9 +198,6 @@ def test_yaml_form_and_python_form_are_the_same():
     assert comparable(python) == comparable(yaml)
 
 
-# --- copies -------------------------------------------------------------------------------------
-
-
 def comparable(config):
     """All settings; "class" is a note that RLlib's own `from_state` leaves behind."""
     return {k: str(v) for k, v in config.to_dict().items() if k != "class"}
@@ -366,80 +230,3 @@ def test_copies_are_equal_and_apart(make, through):
         twin.conspec(num_prototypes=7)
         assert conspec_of(config) == before
     twin.validate()
-
-
-# --- auxiliary losses ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("weight", [-0.1, "a", True, float("nan"), None])
-def test_the_weight_of_an_auxiliary_loss_must_be_one(weight):
-    error = refused(
-        "coeff", plain_config().training(auxiliary={"drac": {"coeff": weight}}).validate
-    )
-    assert error.option == "auxiliary.drac.coeff"
-
-
-def test_unknown_auxiliary_loss():
-    error = refused("drak", plain_config().training(auxiliary={"drak": {}}).validate)
-    assert 'Did you mean "drac"?' in str(error)
-
-
-def test_an_auxiliary_loss_with_a_model_config_of_rllibs_own_is_answered_by_name():
-    config = plain_config().training(auxiliary={"drac": {}})
-    refused("model_config", config.rl_module(model_config=DefaultModelConfig()).validate)
-
-
-def test_other_colours_are_for_pictures():
-    config = clock_config(WholeEpisodePPOConfig).training(auxiliary={"drac": {}})
-    refused("coeff", config.validate)
-
-
-def test_the_papers_preset():
-    config = ConSpecConfig().rewards(preset="paper")
-    assert isinstance(config, PPOConfig)
-    assert conspec_of(config) == ConSpecOptions()
-    assert WholeEpisodePPOConfig().reward_models == {}
-    assert model_of(plain_config()) is None
-    for name, value in {
-        "lr": 2e-4,
-        "adam_eps": 1e-5,
-        "gamma": 0.99,
-        "lambda_": 0.95,
-        "clip_param": 0.08,
-        "vf_loss_coeff": 0.5,
-        "entropy_coeff": 0.02,
-        "num_epochs": 4,
-        "grad_clip": 0.5,
-        "use_kl_loss": False,
-        "auxiliary": {},
-        "learn_without_reward": True,
-        "success": "sparse",
-        "episodes_per_batch": 16,
-        "episodes_per_minibatch": 4,
-        "batch_mode": "complete_episodes",
-    }.items():
-        assert getattr(config, name) == value, name
-    # RLlib clips the squared error of the value function; the paper does not.
-    assert config.vf_clip_param > 1e9
-    assert issubclass(config.algo_class, PPO)
-    assert config.env_runner_cls is EpisodeRunner
-    assert config.get_default_rl_module_spec().module_class is EpisodePolicy
-
-
-@pytest.mark.parametrize("epsilon", [-0.1, 1.5, True, "much"])
-def test_epsilon_is_a_share(epsilon):
-    with pytest.raises(OptionError, match="epsilon: must be a number from 0 to 1"):
-        keys_config().episodes(epsilon=epsilon).validate()
-
-
-def test_epsilon_is_for_discrete_actions_and_our_own_loop():
-    config = keys_config().episodes(epsilon=0.1)
-    config.validate()
-    config.callbacks(on_episode_end=lambda **_: None)
-    with pytest.raises(OptionError, match="epsilon: does not work with connectors or callbacks"):
-        config.validate()
-    config = keys_config().environment("Pendulum-v1").episodes(epsilon=0.1)
-    config.env_config = {}  # RLlib would lay another one over it
-    config.rl_module(model_config={"encoder": "mlp"})
-    with pytest.raises(OptionError, match="epsilon: needs Discrete actions"):
-        config.validate()

@@ -5,8 +5,9 @@ rewards scaled for the policy alone.
 import numpy as np
 import pytest
 import torch
+from inside import on_learners
 from ray.rllib.algorithms.algorithm import Algorithm
-from tiny import EAGER, on_learners
+from tiny import EAGER
 
 from rllib_conspec import ConSpecConfig, WholeEpisodePPOConfig
 from rllib_conspec.algorithm.env_runner import EpisodeRunner

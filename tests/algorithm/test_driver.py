@@ -5,23 +5,19 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from ray.rllib.callbacks.callbacks import RLlibCallback
-from tiny import (
-    CONSTANT,
-    LostMarbles,
-    clock_config,
-    keys_config,
+from inside import (
     learner_of,
     learners_own_reward,
     make_prototypes_pay,
     memories,
-    plain_config,
     reports_seen,
     reward_learner,
     train_until_error,
     trained_on,
     version_of,
 )
+from ray.rllib.callbacks.callbacks import RLlibCallback
+from tiny import CONSTANT, LostMarbles, clock_config, keys_config, plain_config
 
 from rllib_conspec import WholeEpisodePPOConfig
 from rllib_conspec.algorithm.report import episodes_at

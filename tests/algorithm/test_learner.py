@@ -3,20 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from inside import comparable, differences, flat, learner_of, on_learners, reward_learner, states
 from ray.rllib.core import COMPONENT_RL_MODULE
 from ray.rllib.core.columns import Columns
-from tiny import (
-    clock_config,
-    comparable,
-    differences,
-    flat,
-    keys_config,
-    learner_of,
-    on_learners,
-    plain_config,
-    reward_learner,
-    states,
-)
+from tiny import clock_config, keys_config, plain_config
 
 from rllib_conspec import WholeEpisodePPOConfig
 from rllib_conspec.algorithm.learner import COMPONENT_REWARD_MODEL, policy_batch

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tiny import EAGER, KEYS, comparable
+from inside import comparable
+from tiny import EAGER, KEYS
 
 from rllib_conspec.reward_models.together import models_in
 

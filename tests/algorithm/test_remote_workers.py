@@ -12,21 +12,18 @@ import time
 
 import numpy as np
 import pytest
-from tiny import (
-    LostMarbles,
-    broken_success,
-    keys_config,
+from inside import (
     learners_own_reward,
     make_prototypes_pay,
     memories,
     on_workers,
-    reached_fifty,
     reports_seen,
     reward_learner,
     train_until_error,
     trained_on,
     version_of,
 )
+from tiny import LostMarbles, broken_success, keys_config, reached_fifty
 
 from rllib_conspec.algorithm.ppo import WorkersLost
 

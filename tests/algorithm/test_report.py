@@ -6,8 +6,9 @@ import time
 import numpy as np
 import pytest
 import ray
+from inside import learner_of, trained_on
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
-from tiny import CONSTANT, keys_config, learner_of, trained_on
+from tiny import CONSTANT, keys_config
 
 from rllib_conspec.algorithm.report import Pointer, Share, episodes_at, fetched, joined
 from rllib_conspec.episodes import Episode, PackedEpisode

@@ -11,8 +11,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
+from inside import comparable, differences, learner_of, on_workers, reports_seen
 from ray.rllib.core.columns import Columns
-from tiny import CONSTANT, comparable, differences, learner_of, on_workers, reports_seen
+from tiny import CONSTANT
 
 from rllib_conspec import WholeEpisodePPOConfig
 from rllib_conspec.algorithm.report import fetched

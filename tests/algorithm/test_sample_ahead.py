@@ -1,7 +1,8 @@
 """Workers that play the next batch while the reward model learns."""
 
 import pytest
-from tiny import keys_config, make_prototypes_pay, plain_config, reports_seen, version_of
+from inside import make_prototypes_pay, reports_seen, version_of
+from tiny import keys_config, plain_config
 
 from rllib_conspec.errors import OptionError
 

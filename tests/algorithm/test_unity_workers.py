@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 
 import pytest
-from tiny import EAGER, on_workers
+from inside import on_workers
+from tiny import EAGER
 
 from rllib_conspec import ConSpecConfig
 
