@@ -47,9 +47,17 @@ class Distil(DrAC):
     def loss(self, batch: PolicyBatch) -> Tensor:
         with torch.no_grad():
             target, _ = batch.forward(batch.observations, by=self._teacher_of(batch.policy))
-        inputs, _ = batch.forward(repaint(batch.observations, **self.view))
+        inputs, _ = batch.forward(self._painted(batch))
         change = batch.kl(target, batch.inputs) + batch.kl(target, inputs)
         return self.options.coeff * batch.mean(change)
+
+    def _painted(self, batch: PolicyBatch) -> Tensor:
+        """Every picture in colours of its own. One palette for each of a few episodes would be too
+        few of them in a gradient step (docs/orangetree.md).
+        """
+        seen = batch.observations
+        alone = seen if batch.values.dim() == 1 else seen.flatten(0, 1)
+        return repaint(alone, **self.view).view(seen.shape)
 
     def _teacher_of(self, policy: nn.Module) -> nn.Module:
         """The policy as it was at the first loss; of a restored run, of the run before."""
