@@ -22,7 +22,7 @@ from rllib_conspec.reward_models.conspec.contrast import (
     contrastive_loss,
     overlaps,
 )
-from rllib_conspec.reward_models.conspec.judging import Judged, Verdict
+from rllib_conspec.reward_models.conspec.judging import Verdict
 from rllib_conspec.reward_models.conspec.memory import Newest
 from rllib_conspec.reward_models.conspec.options import ConSpecOptions
 from rllib_conspec.reward_models.conspec.prototypes import Prototypes
@@ -71,7 +71,6 @@ class ConSpecLearner:
         )
         self.recolouring = Recolouring(self.model, self.optimizer, view)
         self.unseen_separation = np.full(options.num_prototypes, np.nan)
-        self.judged = Judged()
 
     @property
     def num_parameters(self) -> int:
@@ -206,23 +205,21 @@ class ConSpecLearner:
         if not ages:
             return
         every = [tuple(e for age in ages for e in age[kind]) for kind in (1, 2)]
-        claims = self._claims()
-        best = best_unclaimed(self.model, claims, self.active, *every, o)
+        best = best_unclaimed(self.model, self._claims(), self.active, *every, o)
         won, lost = (
             np.split(b.cpu().numpy(), np.cumsum([len(age[kind]) for age in ages])[:-1], axis=1)
             for kind, b in enumerate(best, start=1)
         )
-        self.judged.note(claims, [number for number, *_ in ages], won, lost)
-        together = self.judged.verdict()
-        # Sure of the newest batches alone, or of more.
-        reached = Verdict.of(won, lost).reaches(o.threshold) | together.reaches(o.threshold)
+        verdict = Verdict.of(won, lost)
         grown = self.streak[: self.active] + o.steps_per_iteration
-        self.streak[: self.active] = np.where(reached, grown, 0)
-        self.unseen_separation[: self.active] = together.separation
+        self.streak[: self.active] = np.where(verdict.reaches(o.threshold), grown, 0)
+        self.unseen_separation[: self.active] = verdict.separation
         for i, last in list(self.memory.frozen.items()):
-            own = self.judged.verdict(last + 1, last + OWN_TIME)
-            if own and own.successes >= HELD_OUT and own.refutes(o.threshold)[i]:
-                self._thaw(i)
+            after = [k for k, (number, *_) in enumerate(ages) if 0 < number - last <= OWN_TIME]
+            if after:
+                own = Verdict.of([won[k] for k in after], [lost[k] for k in after])
+                if own.successes >= HELD_OUT and own.refutes(o.threshold)[i]:
+                    self._thaw(i)
 
     def _thaw(self, i: int) -> None:
         """New episodes of its own time refute it: it is a live prototype again, and pays nothing.
@@ -311,7 +308,6 @@ class ConSpecLearner:
             "found_before": dict(self.found_before),
             "iterations": self.iterations,
             "unseen_separation": self.unseen_separation.copy(),
-            "judged": self.judged.get_state(),
             "recolouring": self.recolouring.get_state(),
             "rng": self._rng.bit_generator.state,
         }
@@ -331,7 +327,6 @@ class ConSpecLearner:
         self.active, self.iterations = state["active"], state["iterations"]
         self.found_before = dict(state.get("found_before", {}))
         self.unseen_separation = state["unseen_separation"].copy()
-        self.judged.set_state(state.get("judged", {}))
         self.recolouring.set_state(state.get("recolouring", {}))
         self._rng.bit_generator.state = state["rng"]
 
