@@ -12,6 +12,8 @@ from rllib_conspec.cli.running.progress import duration, metric
 from rllib_conspec.cli.running.watch import trial_name
 
 METRIC = "env_runners/episode_return_mean"
+STEPS = "num_env_steps_sampled_lifetime"
+SUCCESS = "env_runners/success_rate_20"
 
 
 def summarize(name: str, directory: Path, trials: list[Any], say: Callable[[str], None]) -> None:
@@ -22,8 +24,11 @@ def summarize(name: str, directory: Path, trials: list[Any], say: Callable[[str]
         label = name if len(trials) == 1 else f"{name}/{trial_name(trial)}"
         if last:
             spent = duration(metric(last, "time_total_s") or 0)
+            steps, success = metric(last, STEPS), metric(last, SUCCESS)
             best = (trial.metric_analysis or {}).get(METRIC, {}).get("max")
             text = f"{label}: {last.get('training_iteration', 0)} iterations in {spent}"
+            text += f", {steps:,.0f} steps" if steps is not None else ""
+            text += f", success {success:.0%} in the last 20" if success is not None else ""
             text += f", return {reached:.3g}" if reached is not None else ""
             text += f" (best {best:.3g})" if best is not None and best == best else ""
             say(text)

@@ -36,13 +36,17 @@ def test_a_run_says_what_came_out_and_what_to_do_next(tmp_path, monkeypatch):
     monkeypatch.setattr(outcome, "what_was_found", lambda path: [f"found       {path.name}"])
     one = trial(
         0,
-        last_result=RESULT,
+        last_result=RESULT
+        | {
+            "num_env_steps_sampled_lifetime": 45123.0,
+            "env_runners": {"episode_return_mean": 2.5, "success_rate_20": 0.93},
+        },
         metric_analysis={outcome.METRIC: {"max": 3.0}},
         checkpoint=SimpleNamespace(path=str(checkpoint)),
     )
     short = "'my results/cart/trial_0/checkpoint_000003'"
     assert said([one], tmp_path / "my results" / "cart") == [
-        "cart: 7 iterations in 65 s, return 2.5 (best 3)",
+        "cart: 7 iterations in 65 s, 45,123 steps, success 93% in the last 20, return 2.5 (best 3)",
         f"  checkpoint  {short}",
         f"  evaluate    rllib evaluate {short} --episodes 50",
         "  found       checkpoint_000003",
