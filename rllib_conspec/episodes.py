@@ -55,6 +55,11 @@ class Episode:
         """Of one observation."""
         return self.observations.shape[1:]
 
+    @property
+    def dtype(self) -> np.dtype:
+        """Of observations."""
+        return self.observations.dtype
+
     @cached_property
     def digests(self) -> np.ndarray:
         """uint64 [T + 1]: equal observations have equal digests.
@@ -125,6 +130,11 @@ class PackedEpisode:
     def shape(self) -> tuple[int, ...]:
         """Of one observation."""
         return self.rest.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Of observations."""
+        return self.rest.dtype
 
     def unpacked(self) -> Episode:
         empty = self.rest.observations

@@ -1,11 +1,15 @@
 """Equal frames are found exactly."""
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rllib_conspec.episodes import Episode
-from rllib_conspec.reward_models.distinct import DistinctFrames
+from rllib_conspec.reward_models.distinct import MUCH, DistinctFrames
 
 
 def episode_of(frames: np.ndarray) -> Episode:
@@ -82,3 +86,39 @@ def test_packed_episodes_are_read_in_pieces_and_in_part(picks, size, wanted):
     np.testing.assert_array_equal(np.concatenate(pieces), whole)
     positions = np.array(sorted({w % len(whole) for w in wanted}))
     np.testing.assert_array_equal(distinct.take(positions), whole[positions])
+
+
+@pytest.fixture
+def three_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    yield
+    torch.set_num_threads(before)
+
+
+def many_frames() -> list[Episode]:
+    """Episodes of more than threads are for, of which each has some frames of the one before."""
+    pool = np.random.default_rng(0).integers(0, 255, (400, 84, 84, 3)).astype(np.uint8)
+    episodes = [episode_of(pool[begin : begin + 60]) for begin in range(0, 340, 40)]
+    assert sum(e.frames.nbytes for e in episodes) > MUCH
+    return episodes
+
+
+def test_many_frames_are_read_side_by_side_into_their_places(three_threads):
+    episodes = many_frames()
+    distinct = assert_exact([e.packed() for e in episodes])
+    np.testing.assert_array_equal(distinct.frames, DistinctFrames.of(episodes).frames)
+
+
+def test_an_episode_that_cannot_be_read_is_an_error_in_any_thread(three_threads):
+    episodes = [e.packed() for e in many_frames()]
+    episodes[4] = replace(episodes[4], observations=b"torn")
+    with pytest.raises(RuntimeError):
+        _ = DistinctFrames.of(episodes).frames
+
+
+def test_an_episode_without_a_frame_of_its_own_is_not_unpacked():
+    frames = np.arange(12, dtype=np.uint8).reshape(4, 3)
+    first, second = episode_of(frames), episode_of(frames[[1, 3]]).packed()
+    distinct = DistinctFrames.of([first, replace(second, observations=b"torn")])
+    np.testing.assert_array_equal(distinct.frames, frames)

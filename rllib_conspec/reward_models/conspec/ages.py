@@ -27,6 +27,8 @@ HELD_OUT = 4
 OLD = 4
 # Failures that a success is judged against; the rest of a batch would only cost time.
 JUDGED_FAILURES = 4
+# Episodes of a kind that stand for what the memory holds.
+EXAMPLES = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +151,10 @@ class Ages:
     def thaw(self, i: int) -> None:
         del self.frozen[i]
 
-    def examples(self, i: int | None, most: int = 16) -> tuple[tuple[Episode, ...], ...]:
+    def newest_successes(self, most: int = EXAMPLES) -> tuple[PackedEpisode, ...]:
+        return tuple(e for age in (*self.known, *self.held) for e in age.successes)[-most:]
+
+    def examples(self, i: int | None, most: int = EXAMPLES) -> tuple[tuple[Episode, ...], ...]:
         """Some successes and failures: the newest of prototype i's own ages, or of all."""
         last = self.frozen.get(i, self._batches)
         ages = [age for age in (*self.known, *self.held) if age.number <= last]

@@ -74,8 +74,12 @@ def contrastive_loss(
 
     success = failure = diversity = s.new_zeros(())
     success_best, failure_best = {}, {}
+    laid_out = {}  # (prototypes, id of successes) → their scores by step, for D
     for c in contrasts:
-        won = L.best_match(*view.by_step(s, c.prototypes, c.successes), options.top_k)
+        by_step = laid_out[c.prototypes, id(c.successes)] = view.by_step(
+            s, c.prototypes, c.successes
+        )
+        won = L.best_match(*by_step, options.top_k)
         lost = L.best_match(*view.by_step(s, c.prototypes, c.failures), options.top_k)
         if id(c.successes) in view.claims:
             lost = torch.cat([lost, view.best_claimed(s, c)], dim=1)
@@ -86,12 +90,23 @@ def contrastive_loss(
     held = [n for n, i in enumerate(everyone) if i not in live.prototypes]
     held = held if options.diversity_moves == "live" else ()
     for episodes, weight in diverse:
-        steps, mask = view.by_step(s, everyone, episodes)
-        steps = torch.where(_rows(held, steps), steps.detach(), steps)
+        by_step = laid_out.get((everyone, id(episodes)))
+        steps, mask = by_step or view.by_step(s, everyone, episodes)
+        if held:
+            steps = torch.where(_rows(held, steps), steps.detach(), steps)
         p = L.match_times(steps, mask, L.SOFTMAX_SCALE)
         p = L.spread(p, mask, options.diversity_window)
         diversity = diversity + weight * L.DIVERSITY[options.diversity](p).sum()
     return ContrastiveLoss(success, failure, diversity, success_best, failure_best)
+
+
+def _at(s: Tensor, prototypes: tuple[int, ...], index: Tensor) -> Tensor:
+    """Scores s [H, N] of these prototypes at positions [K, T]: [h, K, T].
+
+    Gathered: the backward pass of an index by tensors takes several times as long.
+    """
+    own = s if prototypes == tuple(range(len(s))) else s[list(prototypes)]
+    return own.gather(1, index.reshape(1, -1).expand(len(own), -1)).unflatten(1, index.shape)
 
 
 def _rows(which: Collection[int], s: Tensor) -> Tensor:
@@ -197,7 +212,7 @@ class View:
         index, mask = self.layout(episodes)
         if id(episodes) in self.claims:
             mask = mask & ~self.claims[id(episodes)]
-        return s[list(prototypes)][:, index], mask
+        return _at(s, prototypes, index), mask
 
     def claim(
         self, s: Tensor, prototypes: tuple[int, ...], episodes: Episodes, options: ConSpecOptions
@@ -214,7 +229,7 @@ class View:
         claims = self.claims[id(contrast.successes)]
         some = claims.any(dim=1)
         index = self.layout(contrast.successes)[0][some]
-        return L.best_match(s[list(contrast.prototypes)][:, index], claims[some])
+        return L.best_match(_at(s, contrast.prototypes, index), claims[some])
 
     def scores_without_graph(self, needed: list[tuple[tuple[int, ...], Episodes]]) -> Tensor:
         """s [H, N]; those of the (prototypes, episodes) asked for are right."""

@@ -105,6 +105,9 @@ class Newest:
         same = (e for e in self.exemplars.values() if (e.successes, e.failures) == now)
         self.exemplars[i] = next(same, None) or Exemplars(*now)
 
+    def newest_successes(self) -> tuple[PackedEpisode, ...]:
+        return tuple(self.successes)
+
     def examples(self, i: int | None) -> tuple[tuple[Episode, ...], ...]:
         """Prototype i's exemplars, or all that the memories hold."""
         own = self.exemplars.get(i, self)

@@ -69,8 +69,11 @@ class Prototypes(nn.Module):
     def _scores(self, z: Tensor, which: Tensor, apart: list[tuple[Tensor, ...]]) -> Tensor:
         if self.shared:
             return self._cosines(z, self.layer1, self.layer2, self.vectors[which])
-        own = [apart[i] for i in which.tolist()]
+        asked = which.tolist()
+        own = [apart[i] for i in asked]
         if len(own) * len(z) * self.vectors.shape[1] <= SMALL:
+            if asked == list(range(len(apart))):  # all: nothing has to be put together
+                return self._cosines(z, self.layer1, self.layer2, self.vectors)
             own = [tuple(torch.cat(each) for each in zip(*own, strict=True))]
         return torch.cat([self._cosines(z, *some) for some in own])
 
