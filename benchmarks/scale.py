@@ -47,7 +47,8 @@ class Synchronous:
 
     def __init__(self) -> None:
         config = ConSpecConfig().rewards(preset="paper", success="top_k").conspec(**CONSPEC)
-        config.environment(Room).episodes(per_batch=max(EPISODES), per_minibatch=4)
+        config.environment(Room)
+        config.episodes(per_batch=max(EPISODES), per_minibatch=4, max_steps=100)
         config.env_runners(num_env_runners=max(WORKERS), num_envs_per_env_runner=1)
         config.rl_module(model_config=POLICY).learners(learner_class=FetchingPPO)
         self.algorithm = built(config)

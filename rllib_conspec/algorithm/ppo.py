@@ -29,6 +29,7 @@ from rllib_conspec.algorithm.config import EpisodesConfig
 from rllib_conspec.algorithm.driver import OWN_STATE, RewardModelAlgorithm, learner_values
 from rllib_conspec.algorithm.env_runner import News
 from rllib_conspec.algorithm.learner import WEIGHTS, EpisodePPOLearner
+from rllib_conspec.algorithm.lost_learners import LearnersLost
 from rllib_conspec.algorithm.report import Report, Share, fetched
 from rllib_conspec.algorithm.stock import Part, Round, Stock
 from rllib_conspec.errors import OptionError
@@ -88,10 +89,6 @@ PRESETS = {
 
 class WorkersLost(RuntimeError):
     """No rollout worker answered for `worker_timeout_s`."""
-
-
-class LearnersLost(RuntimeError):
-    """There is nobody left to learn."""
 
 
 class WholeEpisodePPOConfig(EpisodesConfig, PPOConfig):
@@ -300,7 +297,7 @@ class WholeEpisodePPO(RewardModelAlgorithm, PPO):
             return_state=True,
         )
         weights = [w for r in results if (w := r.pop(WEIGHTS, None)) is not None]
-        if not weights:
+        if not weights:  # RLlib asks only those that it thinks alive
             raise LearnersLost("no learner answered: their processes have died.")
         self.metrics.aggregate(results, key=LEARNER_RESULTS)
         self._stock.spoil()

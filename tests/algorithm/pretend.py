@@ -62,6 +62,9 @@ class _Tensor(torch.Tensor):
     def __repr__(self) -> str:
         return f"on the device: {self.own}"
 
+    def tolist(self) -> Any:
+        return self.cpu().tolist()  # as torch does it, but for tensors of a subclass
+
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         raise AssertionError(f"{func} on a tensor of a device that is gone")
@@ -93,7 +96,7 @@ class Device(TorchDispatchMode):
         def placed(thing: Any) -> Any:
             if not lands or not isinstance(thing, torch.Tensor):
                 return thing
-            return known.get(id(thing)) or _Tensor(thing)
+            return known[id(thing)] if id(thing) in known else _Tensor(thing)
 
         return tree_map(placed, out)
 

@@ -179,21 +179,22 @@ class ConSpecLearner:
 
     def _note_criterion(self, parts: ContrastiveLoss) -> None:
         """Count the steps for which each prototype has met the criterion."""
-        for i, won in parts.success_best.items():
-            lost = parts.failure_best[i]
-            reached = L.meets_criterion(won[None], lost[None], self.options.threshold)
+        for i, (won, lost) in parts.measured[1].items():
+            means = torch.tensor([[won]]), torch.tensor([[lost]])
+            reached = L.meets_criterion(*means, self.options.threshold)
             self.streak[i] = self.streak[i] + 1 if bool(reached) else 0
 
     def _measured(self, parts: ContrastiveLoss) -> dict[str, Any]:
         """Metrics of a step."""
+        (total, success, failure, diversity), best = parts.measured
         gap = np.full(self.options.num_prototypes, np.nan)
-        for i, won in parts.success_best.items():
-            gap[i] = float(L.separation(won[None], parts.failure_best[i][None]))
+        for i, (won, lost) in best.items():
+            gap[i] = won - lost
         return {
-            "loss": float(parts.total.detach()),
-            "loss_success": float(parts.success.detach()),
-            "loss_failure": float(parts.failure.detach()),
-            "loss_diversity": float(parts.diversity.detach()),
+            "loss": total,
+            "loss_success": success,
+            "loss_failure": failure,
+            "loss_diversity": diversity,
             "separation": _by_prototype(gap),
         }
 
