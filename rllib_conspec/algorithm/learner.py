@@ -87,6 +87,10 @@ class RewardModelLearner(TorchLearner):
     def _make_batch_if_necessary(self, training_data: TrainingData) -> Any:
         """RLlib's, counted: it is on the device, however it was made."""
         batch = super()._make_batch_if_necessary(training_data)
+        for own in batch.policy_batches.values():
+            if Columns.SEQ_LENS in own:
+                # RLlib reads them one by one for every minibatch: it would wait as often.
+                own[Columns.SEQ_LENS] = own[Columns.SEQ_LENS].cpu()
         numbers = (t for t in tree_leaves(batch.policy_batches) if isinstance(t, Tensor))
         sent = sum(t.nbytes for t in numbers)
         self.metrics.log_value((ALL_MODULES, BYTES_TO_DEVICE), sent, reduce="sum")

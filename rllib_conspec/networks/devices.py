@@ -6,9 +6,12 @@ nothing is copied.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map_only
 
 _sent = 0  # bytes, by this process
 
@@ -18,6 +21,13 @@ def to_device(array: np.ndarray, device: torch.device | str) -> Tensor:
     global _sent
     _sent += array.nbytes
     return torch.from_numpy(array).to(device)
+
+
+def copied(state: Any) -> Any:
+    """The state of a network or an optimizer, sharing nothing with it; on the CPU, so that it can be
+    read where there is no such device.
+    """
+    return tree_map_only(Tensor, lambda t: t.detach().cpu().clone(), state)
 
 
 def bytes_sent() -> int:

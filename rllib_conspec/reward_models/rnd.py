@@ -29,7 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from rllib_conspec.episodes import Episode
-from rllib_conspec.networks.devices import to_device
+from rllib_conspec.networks.devices import copied, to_device
 from rllib_conspec.networks.encoders import ENCODER_NAMES, build_encoder, orthogonal
 from rllib_conspec.options import Options, option
 from rllib_conspec.reward_models.base import Description, RewardModel, Setting
@@ -221,7 +221,7 @@ class RND(RewardModel):
 
     def get_state(self) -> dict[str, Any]:
         return self.snapshot() | {
-            "optimizer": copy.deepcopy(self.optimizer.state_dict()),
+            "optimizer": copied(self.optimizer.state_dict()),
             "frames": self._frames.get_state(),
             "sums": self._sums.get_state(),
             "sum": self._sum,

@@ -115,7 +115,9 @@ class Device(TorchDispatchMode):
             self._note_indices(func, args)
             there = [t for t in there if not any(t is i for i in args[1])]
         if any(t.dim() for t in there):  # numbers may come from anywhere
-            raise MisplacedError(f"{func} of {len(here)} tensors on the device and {len(there)} not")
+            raise MisplacedError(
+                f"{func} of {len(here)} tensors on the device and {len(there)} not"
+            )
         if func in READS:
             self._wait(func)
 
@@ -134,6 +136,16 @@ class Device(TorchDispatchMode):
         self.waits.append(f"{func} at {at}")
 
 
+_library = torch.library.Library("aten", "IMPL")
+_here: list[Device] = []
+
+
+def _read_by_torch(tensor: _Tensor) -> Any:
+    """Where torch makes a tensor of a list that has tensors in it, no mode is asked."""
+    _here[-1]._wait(aten._local_scalar_dense.default)
+    return tensor.own.item()
+
+
 def _own(thing: Any) -> Any:
     return thing.own if isinstance(thing, _Tensor) else thing
 
@@ -143,10 +155,13 @@ def device_here() -> Iterator[Device]:
     """The device is there in this block, and named `DEVICE`."""
     if torch._C._get_privateuse1_backend_name() != NAME:
         _setup_privateuseone_for_python_backend(rename=NAME)
+        _library.impl("_local_scalar_dense", _read_by_torch, "PrivateUse1")
     before = torch._C._only_lift_cpu_tensors()
     torch._C._set_only_lift_cpu_tensors(True)  # what is made of Python's numbers comes by a copy
     try:
         with Device() as device:
+            _here.append(device)
             yield device
     finally:
+        _here.clear()
         torch._C._set_only_lift_cpu_tensors(before)

@@ -2,47 +2,81 @@
 is sent to it is counted, and it is not waited for more often than it must.
 """
 
+from contextlib import contextmanager
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 import torch
-from inside import learner_of, make_prototypes_pay
-from pretend import DEVICE, MisplacedError, device_here
+from pretend import DEVICE, NAME, MisplacedError, device_here
+from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.learner.torch import torch_learner
+from ray.rllib.env import INPUT_ENV_SINGLE_SPACES
+from ray.rllib.utils.metrics import ALL_MODULES
+from runners import NOTHING_NEW, runner_of
 from tiny import keys_config, plain_config
+
+from rllib_conspec.algorithm.ppo import WholeEpisodes
+
+
+class OnDevice:
+    """A learner on the device, a worker that is not, and what the driver does between them."""
+
+    def __init__(self, config, device):
+        self.device = device
+        self.runner = runner_of(config)
+        self.config = self.runner.config
+        self.spaces = self.runner.get_spaces()[INPUT_ENV_SINGLE_SPACES]
+        self.learner = self.config.build_learner(spaces={DEFAULT_MODULE_ID: self.spaces})
+        self.driver = self.config.get_reward_model(*self.spaces)
+        self.position = 0
+
+    @property
+    def conspec(self):
+        return self.learner.reward_model.models["conspec"].learner
+
+    def iterate(self):
+        """Play, and learn from it: (result of the RL update, answer of the reward models)."""
+        ((shares, _, report),) = self.runner.sample_shares(self.position, NOTHING_NEW)
+        self.position += sum(s.length for s in report.summaries)
+        data = WholeEpisodes.of([shares], [report])
+        data.solve_refs()
+        size = data.minibatch_size(self.config.episodes_per_minibatch)
+        learned = self.learner.update(
+            training_data=data, timesteps={}, num_epochs=self.config.num_epochs, minibatch_size=size
+        )
+        if self.driver is None:
+            return learned, None
+        chosen = self.driver.choose(report.summaries, np.random.default_rng(0))
+        pointed = [(labels, report.episodes[i]) for i, labels in chosen]
+        return learned, self.learner.update_reward_model(pointed)
+
+    @contextmanager
+    def watched(self, what):
+        """[(waits, bytes sent)] of the calls of this method of the learner."""
+        seen, original, device = [], getattr(self.learner, what), self.device
+
+        def watch(*args, **kwargs):
+            waits, sent = len(device.waits), device.moved
+            answer = original(*args, **kwargs)
+            seen.append((device.waits[waits:], device.moved - sent))
+            return answer
+
+        with patch.object(self.learner, what, watch):
+            yield seen
 
 
 @pytest.fixture
-def on_device(built):
-    """Builds algorithms whose learner is on the device, which is there until the test ends."""
+def on_device():
+    """Builds learners on the device, which is there until the test ends."""
     with device_here() as device, patch.object(torch_learner, "get_device", lambda *_: DEVICE):
 
         def build(config):
-            algo = built(config)
-            algo.train()  # what is made once is made
-            return algo, device
+            made = OnDevice(config, device)
+            made.iterate()  # what is made once is made
+            return made
 
         yield build
-
-
-def watched(algo, device, what):
-    """Of one call of a method of the learner in an iteration: (waits, bytes sent), and the result
-    of the iteration.
-    """
-    learner, seen = learner_of(algo), []
-    original = getattr(learner, what)
-
-    def watch(*args, **kwargs):
-        waits, sent = len(device.waits), device.moved
-        answer = original(*args, **kwargs)
-        seen.append((device.waits[waits:], device.moved - sent))
-        return answer
-
-    with patch.object(learner, what, watch):
-        result = algo.train()
-    assert len(seen) == 1
-    return *seen[0], result
 
 
 def tensors_of(thing, path=""):
@@ -108,65 +142,67 @@ def test_gradients_are_on_the_device():
 
 @pytest.mark.parametrize("config", [plain_config, keys_config])
 def test_every_tensor_of_an_update_is_on_the_learners_device(on_device, config):
-    """Operations on tensors of two places would have raised; here are those that were not met."""
-    algo, _ = on_device(config())
-    learner = learner_of(algo)
-    policy = learner.module["default_policy"]
-    optimizers = dict(learner.get_optimizers_for_module("default_policy"))
-    held = [p for p in policy.parameters()] + [p.grad for p in policy.parameters()]
-    if learner.reward_model is not None:
-        own = learner.reward_model.models["conspec"].learner
-        held += list(own.model.parameters())
-        held += [p.grad for p in own.model.parameters() if p.grad is not None]
-        optimizers["conspec"] = own.optimizer
+    """Operations on tensors of two places would have raised; here are those that never met."""
+    made = on_device(config())
+    policy = made.learner.module[DEFAULT_MODULE_ID]
+    optimizers = dict(made.learner.get_optimizers_for_module(DEFAULT_MODULE_ID))
+    held = [*policy.parameters(), *(p.grad for p in policy.parameters())]
+    if made.driver is not None:
+        held += list(made.conspec.model.parameters())
+        held += [p.grad for p in made.conspec.model.parameters()]
+        optimizers["conspec"] = made.conspec.optimizer
     for optimizer in optimizers.values():
         state = dict(tensors_of(optimizer.state_dict()["state"]))
         assert state
         held += [t for path, t in state.items() if not path.endswith("/step")]  # may be anywhere
-    assert {t.device for t in held} == {DEVICE}
+    assert {t.device.index for t in held} == {DEVICE.index}
+    assert {t.device.type for t in held} == {NAME}
 
 
 def test_a_tensor_that_was_left_behind_is_found(on_device):
-    algo, _ = on_device(keys_config())
-    model = learner_of(algo).reward_model.models["conspec"].learner.model
-    model.vectors = torch.nn.Parameter(model.vectors.detach().cpu())
+    made = on_device(keys_config())
+    made.conspec.model.vectors = torch.nn.Parameter(made.conspec.model.vectors.detach().cpu())
     with pytest.raises(MisplacedError):
-        algo.train()
+        made.iterate()
 
 
 def test_bytes_that_are_sent_to_the_device_are_metrics(on_device):
-    algo, device = on_device(keys_config())
-    _, sent, result = watched(algo, device, "update_reward_model")
-    assert 0.9 * sent <= result["bytes_to_device"]["reward_model"] <= sent
-    _, sent, result = watched(algo, device, "update")
-    shown = result["learners"]["__all_modules__"]["bytes_to_device"]
+    made = on_device(keys_config())
+    with made.watched("update") as learned, made.watched("update_reward_model") as remembered:
+        results, answer = made.iterate()
+    ((_, sent),) = remembered
+    assert 0.9 * sent <= answer.sent <= sent
+    ((_, sent),) = learned
+    shown = results[ALL_MODULES]["bytes_to_device"].peek()
     assert 0.9 * sent <= shown <= sent
 
 
 def test_a_checkpoint_can_be_read_without_the_device(on_device):
-    algo, _ = on_device(keys_config())
-    state = algo.get_state()["learner_group"]["learner"]
-    places = {path: t.device.type for path, t in tensors_of(state) if t.device.type != "cpu"}
-    assert places == {}
+    state = on_device(keys_config()).learner.get_state()
+    assert {path: t.device for path, t in tensors_of(state) if t.device.type != "cpu"} == {}
 
 
 # --- waiting --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("memory", ["newest", "ages"])
-def test_how_often_an_update_of_the_reward_model_waits(on_device, memory):
-    algo, device = on_device(keys_config(memory=memory, steps_per_iteration=2))
-    make_prototypes_pay(algo)
-    waits, _, _ = watched(algo, device, "update_reward_model")
-    assert len(waits) <= 20, waits
+@pytest.mark.parametrize(("memory", "steps", "most"), [("newest", 1, 4), ("ages", 4, 12)])
+def test_how_often_an_update_of_the_reward_model_waits(on_device, memory, steps, most):
+    made = on_device(keys_config(memory=memory, steps_per_iteration=steps))
+    for _ in range(3):
+        with made.watched("update_reward_model") as seen:
+            made.iterate()
+    ((waits, _),) = seen
+    assert made.conspec.iterations > 0
+    assert len(waits) <= most, waits
 
 
-def test_how_often_an_update_of_the_policy_waits(on_device):
-    """Not once for a minibatch: twice as many minibatches wait as often."""
+def test_an_update_of_the_policy_does_not_wait_for_every_minibatch(on_device):
     counts = []
     for epochs in (2, 4):
-        algo, device = on_device(plain_config().training(num_epochs=epochs))
-        waits, _, _ = watched(algo, device, "update")
+        made = on_device(plain_config().training(num_epochs=epochs))
+        with made.watched("update") as seen:
+            made.iterate()
+        ((waits, _),) = seen
         counts.append(len(waits))
     assert counts[0] == counts[1], waits
     assert counts[0] <= 40, waits

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from rllib_conspec.episodes import Episode, PackedEpisode
+from rllib_conspec.networks.devices import copied
 from rllib_conspec.networks.normalizing import normalizes, observe
 from rllib_conspec.reward_models.conspec import loss as L
 from rllib_conspec.reward_models.conspec.ages import HELD_OUT, Ages
@@ -304,7 +305,7 @@ class ConSpecLearner:
             "shape": self._shape,
             "view": dict(self._view),
             "model": _to_numpy(self.model.state_dict()),
-            "optimizer": copy.deepcopy(self.optimizer.state_dict()),
+            "optimizer": copied(self.optimizer.state_dict()),
             "memory": self.memory.get_state(),
             "met": self.met.copy(),
             "streak": self.streak.copy(),
