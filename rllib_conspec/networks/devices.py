@@ -24,8 +24,8 @@ def to_device(array: np.ndarray, device: torch.device | str) -> Tensor:
 
 
 def copied(state: Any) -> Any:
-    """The state of a network or an optimizer, sharing nothing with it; on the CPU, so that it can be
-    read where there is no such device.
+    """The state of a network or an optimizer, sharing nothing with it. On the CPU: it can be read
+    where there is no such device.
     """
     return tree_map_only(Tensor, lambda t: t.detach().cpu().clone(), state)
 

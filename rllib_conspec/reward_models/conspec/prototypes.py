@@ -93,8 +93,8 @@ class Prototypes(nn.Module):
         return {k: w[which] if k in own else w for k, w in self.state_dict().items()}
 
     def needed_scores(self, z: Tensor, need: Tensor) -> Tensor:
-        """s [H, N] where `need` [H, N] is true, 0 elsewhere. `need` is on the CPU, wherever z is: how
-        much is computed depends on it, and nobody has to wait for a device to say so.
+        """s [H, N] where `need` [H, N] is true, 0 elsewhere. `need` is on the CPU, wherever z is:
+        how much is computed depends on it, and nobody has to wait for a device to say so.
 
         Prototypes that need the same frames share one product; where most is needed, all do.
         """
