@@ -91,8 +91,8 @@ class RewardModelLearner(TorchLearner):
             if Columns.SEQ_LENS in own:
                 # RLlib reads them one by one for every minibatch: it would wait as often.
                 own[Columns.SEQ_LENS] = own[Columns.SEQ_LENS].cpu()
-        numbers = (t for t in tree_leaves(batch.policy_batches) if isinstance(t, Tensor))
-        sent = sum(t.nbytes for t in numbers)
+        held = tree_leaves([dict(own) for own in batch.policy_batches.values()])
+        sent = sum(t.nbytes for t in held if isinstance(t, Tensor))
         self.metrics.log_value((ALL_MODULES, BYTES_TO_DEVICE), sent, reduce="sum")
         return batch
 

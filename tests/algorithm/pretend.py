@@ -8,10 +8,10 @@ on the device or is not.
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,7 +21,7 @@ from torch.utils.backend_registration import _setup_privateuseone_for_python_bac
 
 NAME = "pretend"
 DEVICE = torch.device("privateuseone", 0)  # by either name, before and after it is registered
-PACKAGE = "rllib_conspec"
+CALLERS = "/rllib_conspec/|/ray/"  # by which a wait is told
 aten = torch.ops.aten
 COPIES = {aten._to_copy.default, aten.copy_.default}
 INDEXING = {aten.index.Tensor, aten.index_put.default, aten.index_put_.default}
@@ -131,8 +131,8 @@ class Device(TorchDispatchMode):
             self._wait(func)
 
     def _wait(self, func: Any) -> None:
-        ours = [f for f in traceback.extract_stack() if f"/{PACKAGE}/" in f.filename]
-        at = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else "?"
+        places = [f for f in traceback.extract_stack() if re.search(CALLERS, f.filename)]
+        at = f"{places[-1].filename}:{places[-1].lineno}" if places else "torch"
         self.waits.append(f"{func} at {at}")
 
 
