@@ -198,7 +198,7 @@ def test_how_often_an_update_of_the_reward_model_waits(on_device, memory, steps,
 
 
 def test_an_update_of_the_policy_waits_only_where_rllib_does(on_device):
-    """RLlib waits for every minibatch: for masks in PPO's loss, and whether gradients are finite."""
+    """It does for every minibatch: masks in PPO's loss, and whether gradients are finite."""
     made = on_device(plain_config().training(num_epochs=2))
     with made.watched("update") as seen:
         made.iterate()
