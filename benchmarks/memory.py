@@ -22,6 +22,7 @@ from __future__ import annotations
 import argparse
 import gc
 import multiprocessing
+import re
 import resource
 from collections.abc import Callable
 from pathlib import Path
@@ -45,10 +46,12 @@ from rllib_conspec.tasks.orangetree.vector import (
 
 
 def resident_mb() -> float:
-    """Resident memory of this process in MB."""
+    """Resident memory of this process in MB; not of files (libraries), whose pages the system takes
+    and gives back as it likes, a hundred MB of them in a minute.
+    """
     gc.collect()
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * 4096 / 1e6
+    status = Path("/proc/self/status").read_text()
+    return int(re.search(r"RssAnon:\s+(\d+) kB", status).group(1)) * 1024 / 1e6
 
 
 def watch(iterate: Callable[[], int], iterations: int = 500, full: int = 100) -> float:
@@ -135,8 +138,10 @@ def orangetree() -> float:
 
 def atari() -> float:
     """Peaks in processes of their own, then growth."""
-    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-        peaks = [pool.apply(atari_peak, (conspec,)) for conspec in (False, True)]
+    pool = multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1)
+    peaks = [pool.apply(atari_peak, (conspec,)) for conspec in (False, True)]
+    pool.close()
+    pool.join()
     print(f"  peak of PPO alone {peaks[0]:.0f} MB, with ConSpec {peaks[1]:.0f} MB", flush=True)
     print(f"above_ppo_mb: {peaks[1] - peaks[0]:.0f}", flush=True)
     return atari_growth()

@@ -18,6 +18,7 @@ from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LI
 
 from rllib_conspec.algorithm.env_runner import EpisodeRunner
 from rllib_conspec.algorithm.iteration import Iteration, log_nested
+from rllib_conspec.algorithm.lost_learners import explained
 from rllib_conspec.algorithm.report import Pointer, Report, RewardUpdate
 from rllib_conspec.algorithm.roll_call import RollCall
 from rllib_conspec.algorithm.seeding import derived_seed
@@ -54,7 +55,14 @@ class RewardModelAlgorithm(Algorithm):
         if self._failure is not None:
             raise self._failure
         self._incidents = []
-        result = super().step()
+        try:
+            result = super().step()
+        except Exception as error:
+            reason = explained(self.learner_group, error)
+            if reason is error:
+                raise
+            self._failure = reason
+            raise reason from None  # what the living say of it is beside the point
         if self._failure is not None:
             # In a trial of Tune: save what there is, and fail at the next step.
             return result | {"should_checkpoint": True}
@@ -155,9 +163,11 @@ class RewardModelAlgorithm(Algorithm):
         except Exception as error:
             if self._trial_info is None:
                 raise
-            self._failure = error  # raised by the next step, when Tune has saved
+            # Raised by the next step, when Tune has saved.
+            self._failure = explained(self.learner_group, error)
             return None
         self._reward_metrics, self._hints = update.metrics, update.hints
+        self._iteration_metrics.send("reward_model", update.sent)
         self._announce(update.snapshot)
         return update
 

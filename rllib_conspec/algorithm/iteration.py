@@ -19,6 +19,7 @@ from ray.rllib.utils.metrics.metrics_logger import MetricsLogger
 from rllib_conspec.algorithm.report import Report
 
 SECONDS = "seconds"
+BYTES_TO_DEVICE = "bytes_to_device"
 RECENT = 20  # iterations in `success_rate_20`
 
 
@@ -35,6 +36,7 @@ class Iteration:
         self._paid: list[float] = []
         self._dropped = 0
         self._seconds: dict[str, float] = defaultdict(float)
+        self._sent: dict[str, int] = defaultdict(int)
 
     def at(self, number: int) -> None:
         """Say which iteration it is; a new one begins with nothing."""
@@ -52,6 +54,10 @@ class Iteration:
 
     def spend(self, phase: str, seconds: float) -> None:
         self._seconds[phase] += seconds
+
+    def send(self, phase: str, sent: int) -> None:
+        """So many bytes were brought to a learner's device."""
+        self._sent[phase] += sent
 
     def add(self, reports: Iterable[Report]) -> None:
         reports = list(reports)
@@ -84,6 +90,8 @@ class Iteration:
         self._dropped = 0
         for phase, seconds in self._seconds.items():
             log_value(metrics, (SECONDS, phase), seconds)
+        for phase, sent in self._sent.items():
+            log_value(metrics, (BYTES_TO_DEVICE, phase), sent)
 
     def get_state(self) -> dict[str, Any]:
         recent = [*self._recent, *([float(np.mean(self._success))] if self._success else [])]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -18,14 +20,17 @@ from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
 from ray.rllib.core.learner.training_data import TrainingData
 from ray.rllib.utils.annotations import override
-from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
+from ray.rllib.utils.metrics import ALL_MODULES, WEIGHTS_SEQ_NO
 from torch import Tensor
+from torch.utils._pytree import tree_leaves
 
 from rllib_conspec import auxiliary
+from rllib_conspec.algorithm.iteration import BYTES_TO_DEVICE
 from rllib_conspec.algorithm.report import Pointer, RewardUpdate, episodes_at
 from rllib_conspec.algorithm.seeding import derived_seed, seed_everything
 from rllib_conspec.algorithm.threads import cores_for
 from rllib_conspec.auxiliary.base import PolicyBatch
+from rllib_conspec.networks.devices import bytes_sent
 from rllib_conspec.networks.normalizing import normalizes, observe
 
 COMPONENT_REWARD_MODEL = "reward_model"
@@ -63,11 +68,12 @@ class RewardModelLearner(TorchLearner):
 
     def update_reward_model(self, chosen: Sequence[tuple[Any, Pointer]]) -> RewardUpdate:
         """Learn from episodes (fetched here)."""
-        start = time.perf_counter()
+        start, sent = time.perf_counter(), bytes_sent()
         with self._reward_lock, cores_for(self.reward_model.num_parameters, self._picture):
             metrics = self.reward_model.update(episodes_at(chosen))
             hints, snapshot = self.reward_model.hints(), self.reward_model.snapshot()
-        return RewardUpdate(metrics, hints, snapshot, time.perf_counter() - start)
+        seconds, sent = time.perf_counter() - start, bytes_sent() - sent
+        return RewardUpdate(metrics, hints, snapshot, seconds, sent)
 
     def begin_reward_update(self, chosen: Sequence[tuple[Any, Pointer]]) -> None:
         """The same in a thread of its own, beside whatever this learner does."""
@@ -76,6 +82,19 @@ class RewardModelLearner(TorchLearner):
     def reward_update(self) -> RewardUpdate | None:
         """What the thread found; None while it goes on."""
         return self._reward_update.result() if self._reward_update.done() else None
+
+    @override(TorchLearner)
+    def _make_batch_if_necessary(self, training_data: TrainingData) -> Any:
+        """RLlib's, counted: it is on the device, however it was made."""
+        batch = super()._make_batch_if_necessary(training_data)
+        for own in batch.policy_batches.values():
+            if Columns.SEQ_LENS in own:
+                # RLlib reads them one by one for every minibatch: it would wait as often.
+                own[Columns.SEQ_LENS] = own[Columns.SEQ_LENS].cpu()
+        held = tree_leaves([dict(own) for own in batch.policy_batches.values()])
+        sent = sum(t.nbytes for t in held if isinstance(t, Tensor))
+        self.metrics.log_value((ALL_MODULES, BYTES_TO_DEVICE), sent, reduce="sum")
+        return batch
 
     @override(TorchLearner)
     def update(self, *args: Any, **kwargs: Any) -> Any:
@@ -110,13 +129,31 @@ class EpisodePPOLearner(RewardModelLearner, PPOTorchLearner):
     def update(self, *args: Any, return_state: bool = False, **kwargs: Any) -> Any:
         """PPO's; with `return_state` the policy's weights are part of the answer."""
         seen = self._seen(kwargs["training_data"])
-        with cores_for(observation=self._picture):
+        with cores_for(observation=self._picture), self._wholly():
             results = super().update(*args, **kwargs)
         if seen is not None:
             observe(self.module[DEFAULT_MODULE_ID].unwrapped(), seen)
         if return_state:
             results[WEIGHTS] = self.weights()
         return results
+
+    @contextmanager
+    def _wholly(self) -> Iterator[None]:
+        """Take back what was learned if the update breaks off: with several learners it does when
+        one of them dies, and the policy after the last whole update is what is to be saved.
+        """
+        if self.config.num_learners < 2:
+            yield
+            return
+        modules = [self.module[name] for name in self.module.keys()]  # noqa: SIM118
+        parts = [*modules, *self._named_optimizers.values(), *self.auxiliary.values()]
+        before = copy.deepcopy([part.state_dict() for part in parts])
+        try:
+            yield
+        except Exception:
+            for part, state in zip(parts, before, strict=True):
+                part.load_state_dict(state)
+            raise
 
     def _seen(self, data: TrainingData) -> Tensor | None:
         """The observations to normalise by after this update, during which the policy has to be

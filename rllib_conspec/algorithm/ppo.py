@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import ray
@@ -27,8 +28,9 @@ from ray.rllib.utils.metrics import (
 from rllib_conspec import auxiliary
 from rllib_conspec.algorithm.config import EpisodesConfig
 from rllib_conspec.algorithm.driver import OWN_STATE, RewardModelAlgorithm, learner_values
-from rllib_conspec.algorithm.env_runner import News
+from rllib_conspec.algorithm.env_runner import EpisodeRunner, News
 from rllib_conspec.algorithm.learner import WEIGHTS, EpisodePPOLearner
+from rllib_conspec.algorithm.lost_learners import LearnersLost
 from rllib_conspec.algorithm.report import Report, Share, fetched
 from rllib_conspec.algorithm.stock import Part, Round, Stock
 from rllib_conspec.errors import OptionError
@@ -88,10 +90,6 @@ PRESETS = {
 
 class WorkersLost(RuntimeError):
     """No rollout worker answered for `worker_timeout_s`."""
-
-
-class LearnersLost(RuntimeError):
-    """There is nobody left to learn."""
 
 
 class WholeEpisodePPOConfig(EpisodesConfig, PPOConfig):
@@ -258,11 +256,8 @@ class WholeEpisodePPO(RewardModelAlgorithm, PPO):
         """What is asked of every worker, with what is new to it."""
         if not self._news:
             self._tell_all()
-        news = dict(self._news)
-        return lambda runner: (
-            round_,
-            runner.sample_shares(round_.position, news, round_.batches),
-        )
+        # Not a function made here: it would be pickled with its code, once for every worker.
+        return partial(_play, round_=round_, news=dict(self._news))
 
     def _tell_all(self) -> None:
         """Have said what the learners hold."""
@@ -300,7 +295,7 @@ class WholeEpisodePPO(RewardModelAlgorithm, PPO):
             return_state=True,
         )
         weights = [w for r in results if (w := r.pop(WEIGHTS, None)) is not None]
-        if not weights:
+        if not weights:  # RLlib asks only those that it thinks alive
             raise LearnersLost("no learner answered: their processes have died.")
         self.metrics.aggregate(results, key=LEARNER_RESULTS)
         self._stock.spoil()
@@ -320,6 +315,11 @@ class WholeEpisodePPO(RewardModelAlgorithm, PPO):
         self._tell_all()  # at once: the local worker may be asked to evaluate
         if "stock" in state.get(OWN_STATE, {}):
             self._stock.set_state(state[OWN_STATE]["stock"])
+
+
+def _play(runner: EpisodeRunner, round_: Round, news: Mapping[str, News]) -> Any:
+    """The round that was asked for, and this worker's parts of its batches."""
+    return round_, runner.sample_shares(round_.position, news, round_.batches)
 
 
 class WholeEpisodes(TrainingData):

@@ -56,6 +56,7 @@ class RewardUpdate(NamedTuple):
     hints: list[str]
     snapshot: Any
     seconds: float  # that it took
+    sent: int = 0  # bytes that were brought to the device for it
 
 
 def fetched(thing: Any) -> Any:

@@ -29,6 +29,7 @@ import torch
 from torch import Tensor, nn
 
 from rllib_conspec.episodes import Episode
+from rllib_conspec.networks.devices import copied, to_device
 from rllib_conspec.networks.encoders import ENCODER_NAMES, build_encoder, orthogonal
 from rllib_conspec.options import Options, option
 from rllib_conspec.reward_models.base import Description, RewardModel, Setting
@@ -104,7 +105,7 @@ class Networks(nn.Module):
 
     def forward(self, frames: np.ndarray) -> Tensor:
         """Raw observations [N, *shape] → e [N]."""
-        raw = torch.from_numpy(frames).to(self.mean.device)
+        raw = to_device(frames, self.mean.device)
         x = ((raw.to(self.mean.dtype) - self.mean) / self.std).clamp(-CLIP, CLIP)
         return (self.predictor(x) - self.target(x)).square().mean(dim=-1)
 
@@ -220,7 +221,7 @@ class RND(RewardModel):
 
     def get_state(self) -> dict[str, Any]:
         return self.snapshot() | {
-            "optimizer": copy.deepcopy(self.optimizer.state_dict()),
+            "optimizer": copied(self.optimizer.state_dict()),
             "frames": self._frames.get_state(),
             "sums": self._sums.get_state(),
             "sum": self._sum,

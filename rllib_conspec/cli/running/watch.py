@@ -98,5 +98,5 @@ def error_line(text: str) -> str:
     RLlib raises bare exceptions from those of an environment: only the cause has a message.
     """
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    named = [line for line in lines if re.match(r"[A-Za-z_][\w.]*(Error|Exception): \S", line)]
+    named = [line for line in lines if re.match(r"[A-Za-z_][\w.]*(Error|Exception|Lost): \S", line)]
     return (named or lines or ["unknown error"])[-1]

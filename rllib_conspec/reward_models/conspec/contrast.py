@@ -15,11 +15,13 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from rllib_conspec.networks.devices import to_device
 from rllib_conspec.reward_models.conspec import loss as L
 from rllib_conspec.reward_models.conspec.options import ConSpecOptions
 from rllib_conspec.reward_models.conspec.prototypes import Prototypes
@@ -52,6 +54,18 @@ class ContrastiveLoss:
     @property
     def total(self) -> Tensor:
         return self.success + self.failure + self.diversity
+
+    @cached_property
+    def measured(self) -> tuple[list[float], dict[int, tuple[float, float]]]:
+        """(total, success, failure, diversity), and every prototype's mean best match in successes
+        and failures. All of it is fetched from the device at once.
+        """
+        means = [b.mean() for own in (self.success_best, self.failure_best) for b in own.values()]
+        parts = [self.total, self.success, self.failure, self.diversity]
+        found = torch.stack([p.detach() for p in (*parts, *means)]).cpu().numpy()
+        won, lost = np.split(found[len(parts) :], 2)
+        best = zip(self.success_best, zip(won, lost, strict=True), strict=True)
+        return found[: len(parts)].tolist(), dict(best)
 
 
 def contrastive_loss(
@@ -188,10 +202,11 @@ class View:
         self.distinct = DistinctFrames.of(e for c in contrasts for e in (*c.successes, *c.failures))
         self._count = len(self.distinct)
         small = self._count * math.prod(self.distinct.shape) <= KEPT
-        self._frames = torch.from_numpy(self.distinct.frames).to(self.device) if small else None
+        self._frames = to_device(self.distinct.frames, self.device) if small else None
         self._taken: tuple[Tensor, Tensor] | None = None  # positions, and the frames there
         self._padded: dict[int, tuple[Tensor, Tensor]] = {}
         self.claims: dict[int, Tensor] = {}  # id of episodes → bool [K, T]
+        self._with_claims: dict[int, Tensor] = {}  # id of episodes → which of them have one
         self._candidates = candidates
         self._z: Tensor | None = None
         self._scored: tuple[Tensor, Tensor] | None = None  # which scores are known, and these
@@ -201,7 +216,7 @@ class View:
         """Positions [K, T] among the different frames, and mask [K, T]."""
         if id(episodes) not in self._padded:
             self._padded[id(episodes)] = tuple(
-                torch.from_numpy(a).to(self.device) for a in self.distinct.padded(episodes)
+                to_device(array, self.device) for array in self.distinct.padded(episodes)
             )
         return self._padded[id(episodes)]
 
@@ -221,13 +236,16 @@ class View:
         them, are not to be had by others.
         """
         self.claims.pop(id(episodes), None)
+        self._with_claims.pop(id(episodes), None)
         at = self.by_step(s, prototypes, episodes)
         self.claims[id(episodes)] = L.claimed(*at, options.threshold, options.diversity_window)
 
     def best_claimed(self, s: Tensor, contrast: Contrast) -> Tensor:
         """Best match in what others claim of the successes: [h, those with a claim]."""
-        claims = self.claims[id(contrast.successes)]
-        some = claims.any(dim=1)
+        claims, key = self.claims[id(contrast.successes)], id(contrast.successes)
+        if key not in self._with_claims:
+            self._with_claims[key] = claims.any(dim=1).nonzero().squeeze(1)
+        some = self._with_claims[key]
         index = self.layout(contrast.successes)[0][some]
         return L.best_match(_at(s, contrast.prototypes, index), claims[some])
 
@@ -254,8 +272,8 @@ class View:
             return self._frames[positions]
         if self._taken is None or self._taken[0] is not positions:
             ascending, place = torch.unique(positions.cpu(), return_inverse=True)
-            found = torch.from_numpy(self.distinct.take(ascending.numpy()))
-            self._taken = positions, found[place].to(self.device)
+            found = to_device(self.distinct.take(ascending.numpy()), self.device)
+            self._taken = positions, found[place.to(self.device)]
         return self._taken[1]
 
     def scores(self, best_of, softmax_of, top_k: int) -> Tensor:
@@ -269,9 +287,11 @@ class View:
         carry |= self._marked(
             s, softmax_of, lambda *at: L.carries_gradient(*at, top_k=top_k, softmax_scale=scale)
         )
-        frames = carry.any(dim=0).nonzero().squeeze(1)
-        z = self.model.encode(self.at(frames))
-        with_graph = self.model.needed_scores(z, carry[:, frames])
+        known = carry.cpu()  # waits for the device, once: how much is to be computed is seen here
+        which = known.any(dim=0).nonzero().squeeze(1)
+        z = self.model.encode(self.at(which))
+        with_graph = self.model.needed_scores(z, known[:, which])
+        frames = which.to(self.device)
         return s.index_copy(1, frames, torch.where(carry[:, frames], with_graph, s[:, frames]))
 
     def _scores_of_candidates(self, needed, top_k: int) -> Tensor:
@@ -282,21 +302,22 @@ class View:
             count = top_k - 1 + self._candidates
             s = self.scores_without_graph(needed)
             best = self._marked(s, needed, lambda *at: L.among_best(*at, count))
-            which = best.any(dim=0).nonzero().squeeze(1)
-            self._kept = _Kept(which, self.at(which), self._need(needed)[:, which])
+            which = best.any(dim=0).cpu().nonzero().squeeze(1)
+            need = self._need(needed)[:, which]
+            self._kept = _Kept(which.to(self.device), self.at(which), need)
         kept = self._kept
         found = self.model.needed_scores(self.model.encode(kept.frames), kept.need)
         everywhere = found.new_full((len(found), self._count), -torch.inf)
         return everywhere.index_copy(1, kept.positions, found)
 
     def _need(self, needed: list[tuple[tuple[int, ...], Episodes]]) -> Tensor:
-        """Bool [H, N]: the frames of these (prototypes, episodes)."""
+        """Bool [H, N]: the frames of these (prototypes, episodes). On the CPU."""
         need = np.zeros((len(self.model.vectors), self._count), dtype=bool)
         for prototypes, episodes in needed:
             shown = np.zeros(self._count, dtype=bool)
             shown[np.concatenate([self.distinct.index[id(e)] for e in episodes])] = True
             need[list(prototypes)] |= shown
-        return torch.from_numpy(need).to(self.device)
+        return torch.from_numpy(need)
 
     def _marked(self, s: Tensor, asked, mark) -> Tensor:
         """Where `mark` of (prototypes, episodes) says so, among free steps or claimed ones: bool
@@ -308,9 +329,11 @@ class View:
             found = mark(steps, free)
             if id(episodes) in self.claims:
                 found |= mark(steps, self.claims[id(episodes)])
-            i, k, t = found.nonzero(as_tuple=True)
-            which = torch.tensor(prototypes, device=self.device)
-            marked[which[i], self.layout(episodes)[0][k, t]] = True
+            # Without asking where they are, which would have to wait for the device.
+            index = self.layout(episodes)[0].flatten().expand(len(found), -1)
+            hits = torch.zeros(len(found), self._count, dtype=torch.uint8, device=self.device)
+            hits.scatter_reduce_(1, index, found.flatten(1).to(hits), "amax")
+            marked[list(prototypes)] |= hits.bool()
         return marked
 
 
@@ -320,4 +343,4 @@ class _Kept:
 
     positions: Tensor  # [n], among all different frames
     frames: Tensor  # [n, *shape]
-    need: Tensor  # bool [H, n]: which prototypes look at which
+    need: Tensor  # bool [H, n], on the CPU: which prototypes look at which

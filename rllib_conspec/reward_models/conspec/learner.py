@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from rllib_conspec.episodes import Episode, PackedEpisode
+from rllib_conspec.networks.devices import copied
 from rllib_conspec.networks.normalizing import normalizes, observe
 from rllib_conspec.reward_models.conspec import loss as L
 from rllib_conspec.reward_models.conspec.ages import HELD_OUT, Ages
@@ -179,21 +180,22 @@ class ConSpecLearner:
 
     def _note_criterion(self, parts: ContrastiveLoss) -> None:
         """Count the steps for which each prototype has met the criterion."""
-        for i, won in parts.success_best.items():
-            lost = parts.failure_best[i]
-            reached = L.meets_criterion(won[None], lost[None], self.options.threshold)
+        for i, (won, lost) in parts.measured[1].items():
+            means = torch.tensor([[won]]), torch.tensor([[lost]])
+            reached = L.meets_criterion(*means, self.options.threshold)
             self.streak[i] = self.streak[i] + 1 if bool(reached) else 0
 
     def _measured(self, parts: ContrastiveLoss) -> dict[str, Any]:
         """Metrics of a step."""
+        (total, success, failure, diversity), best = parts.measured
         gap = np.full(self.options.num_prototypes, np.nan)
-        for i, won in parts.success_best.items():
-            gap[i] = float(L.separation(won[None], parts.failure_best[i][None]))
+        for i, (won, lost) in best.items():
+            gap[i] = won - lost
         return {
-            "loss": float(parts.total.detach()),
-            "loss_success": float(parts.success.detach()),
-            "loss_failure": float(parts.failure.detach()),
-            "loss_diversity": float(parts.diversity.detach()),
+            "loss": total,
+            "loss_success": success,
+            "loss_failure": failure,
+            "loss_diversity": diversity,
             "separation": _by_prototype(gap),
         }
 
@@ -301,7 +303,7 @@ class ConSpecLearner:
             "shape": self._shape,
             "view": dict(self._view),
             "model": _to_numpy(self.model.state_dict()),
-            "optimizer": copy.deepcopy(self.optimizer.state_dict()),
+            "optimizer": copied(self.optimizer.state_dict()),
             "memory": self.memory.get_state(),
             "met": self.met.copy(),
             "streak": self.streak.copy(),

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from rllib_conspec.networks import pieces
+from rllib_conspec.networks.devices import to_device
 from rllib_conspec.networks.encoders import build_encoder
 from rllib_conspec.reward_models.conspec.options import ConSpecOptions
 from rllib_conspec.reward_models.distinct import DistinctFrames
@@ -51,7 +52,7 @@ class Prototypes(nn.Module):
         """
         device = self.vectors.device
         some = distinct.pieces(pieces.piece_size(distinct.shape, device))
-        return torch.cat([self.encoder(torch.from_numpy(p).to(device)) for p in some])
+        return torch.cat([self.encoder(to_device(p, device)) for p in some])
 
     def scores(self, z: Tensor, which: Tensor) -> Tensor:
         """Features z [N, D] → s [len(which), N], cosines with the prototypes `which` (indices)."""
@@ -95,14 +96,15 @@ class Prototypes(nn.Module):
         return {k: w[which] if k in own else w for k, w in self.state_dict().items()}
 
     def needed_scores(self, z: Tensor, need: Tensor) -> Tensor:
-        """s [H, N] where `need` [H, N] is true, 0 elsewhere.
+        """s [H, N] where `need` [H, N] is true, 0 elsewhere. `need` is on the CPU, wherever z is:
+        how much is computed depends on it, and nobody has to wait for a device to say so.
 
         Prototypes that need the same frames share one product; where most is needed, all do.
         """
         apart = self._apart()
         if 2 * int(need.sum()) > need.numel():
-            everyone = torch.arange(len(need), device=z.device)
-            return self._scores(z, everyone, apart).masked_fill(~need, 0.0)
+            everyone = torch.arange(len(need))
+            return self._scores(z, everyone, apart).masked_fill(~need.to(z.device), 0.0)
         s = z.new_zeros(need.shape)
         rows, group_of = torch.unique(need, dim=0, return_inverse=True)
         for g, row in enumerate(rows):

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from rllib_conspec.networks.devices import copied
 from rllib_conspec.networks.palette import repaint
 from rllib_conspec.reward_models.conspec import loss as L
 from rllib_conspec.reward_models.conspec.contrast import Contrast, View
@@ -72,7 +73,7 @@ class Recolouring:
         return {"recolour_loss": float(torch.stack(changes).mean())}
 
     def get_state(self) -> dict[str, Any]:
-        return {} if self.teacher is None else copy.deepcopy(self.teacher.state_dict())
+        return {} if self.teacher is None else copied(dict(self.teacher.state_dict()))
 
     def set_state(self, state: dict[str, Any]) -> None:
         self.teacher = None

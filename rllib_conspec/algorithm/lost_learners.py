@@ -1,0 +1,66 @@
+"""When the process of a learner is gone: which one, in one line, and what is left can be saved.
+
+Learners add up their gradients, so none can go on without the others, and whatever the living ones
+raise tells of a connection. RLlib takes them out of service with the dead one, and would save
+nothing then.
+"""
+
+from __future__ import annotations
+
+import ray
+from ray.exceptions import RayActorError
+from ray.rllib.core.learner.learner_group import LearnerGroup
+
+PATIENCE = 60.0  # seconds for the living to answer
+
+
+class LearnersLost(RuntimeError):
+    """A learner, or all of them, are gone."""
+
+
+def explained(group: LearnerGroup, error: Exception) -> Exception:
+    """`error`, raised by a request to the learners, or what stands behind it. The group is left
+    with those who live, and can be saved.
+    """
+    if group.is_local:
+        return error
+    everyone = dict(group._worker_manager.actors())
+    lost = _dead(everyone)
+    if not lost:
+        return error
+    for number in lost:
+        group._worker_manager.remove_actor(number)
+    group._workers = [actor for number, actor in everyone.items() if number not in lost]
+    for number in everyone.keys() - lost:
+        group._worker_manager.set_actor_state(number, healthy=True)
+    return LearnersLost(_line(sorted(lost), len(everyone)))
+
+
+def _dead(actors: dict[int, ray.actor.ActorHandle]) -> set[int]:
+    asked = {number: actor.apply.remote(_nothing) for number, actor in actors.items()}
+    ray.wait(list(asked.values()), num_returns=len(asked), timeout=PATIENCE)
+    return {number for number, answer in asked.items() if _is_of_the_dead(answer)}
+
+
+def _is_of_the_dead(answer: ray.ObjectRef) -> bool:
+    try:
+        ray.get(answer, timeout=0)
+    except RayActorError:
+        return True
+    except Exception:  # it raises or is busy: it lives
+        return False
+    return False
+
+
+def _nothing(learner: object) -> None:
+    """Something to answer to."""
+
+
+def _line(lost: list[int], count: int) -> str:
+    who = "learner " + ", ".join(str(number + 1) for number in lost) + f" of {count}"
+    if len(lost) == count:
+        who = "the learner" if count == 1 else f"all {count} learners"
+    return (
+        f"{who} died: the process was killed, or its machine is gone (out of memory?). Training "
+        "cannot go on without it; resume from the last checkpoint."
+    )
