@@ -36,7 +36,14 @@ SHORTER = {
     "max_episode_steps": "max_steps",
 }
 # What algorithms of RLlib's have, too, when they are given reward models.
-FOR_ANY_ALGORITHM = ("reward_models", "success", "reward_scale", "preset", "episodes_per_update")
+FOR_ANY_ALGORITHM = (
+    "reward_models",
+    "success",
+    "reward_scale",
+    "preset",
+    "episodes_per_update",
+    "max_pay_age",
+)
 NETWORK = {
     "encoder": "conv (small pictures), impala (pixels, the paper's), strided (pixels on a CPU, a "
     "twentieth of impala's cost), mlp (vectors), or auto: mlp for vectors, conv for pictures below "

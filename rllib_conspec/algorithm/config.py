@@ -55,6 +55,7 @@ class RewardModelConfig(AlgorithmConfig):
         self.preset: str = PRESETS[0]
         self.episodes_per_batch: int | None = None
         self.episodes_per_update: int = 16
+        self.max_pay_age: int | None = None
         self.worker_timeout_s: float = 300.0
         self.sample_ahead: bool = False
         self.facts: environments.Facts | None = None  # what looking at the environment found
@@ -68,6 +69,7 @@ class RewardModelConfig(AlgorithmConfig):
         models: Mapping[str, Mapping[str, Any]] = NotProvided,
         preset: str = NotProvided,
         episodes_per_update: int = NotProvided,
+        max_pay_age: int | None = NotProvided,
         worker_timeout_s: float = NotProvided,
     ) -> RewardModelConfig:
         """Set what counts as success, and who pays the agent besides the environment.
@@ -86,6 +88,10 @@ class RewardModelConfig(AlgorithmConfig):
                 `control` or `atari`.
             episodes_per_update: With algorithms that take a few steps at a time: finished episodes
                 that make an update of the reward models.
+            max_pay_age: With algorithms that have a replay buffer: how many updates of the reward
+                models old the pay of an episode may be when it is sampled. An older one is paid
+                again, by the newest snapshot; 1: whenever the models have learned since. None: the
+                pay of its time stays.
             worker_timeout_s: How long to wait while no rollout worker answers.
         """
         if preset is not NotProvided:
@@ -105,6 +111,8 @@ class RewardModelConfig(AlgorithmConfig):
             self.reward_models = merged
         if episodes_per_update is not NotProvided:
             self.episodes_per_update = episodes_per_update
+        if max_pay_age is not NotProvided:
+            self.max_pay_age = max_pay_age
         if worker_timeout_s is not NotProvided:
             self.worker_timeout_s = worker_timeout_s
         return self
@@ -151,6 +159,16 @@ class RewardModelConfig(AlgorithmConfig):
         if self.success != RELATIVE:
             return None
         return self.episodes_per_batch or self.episodes_per_update
+
+    @property
+    def replays(self) -> bool:
+        """Whether episodes are learned from again and again, out of a replay buffer."""
+        return bool(getattr(self, "replay_buffer_config", None))
+
+    @property
+    def pays_again(self) -> bool:
+        """Whether replayed episodes may be paid again."""
+        return self.replays and self.max_pay_age is not None
 
     def view_of(self, space: spaces.Box) -> dict[str, Any]:
         """How observations are to be read."""
@@ -246,9 +264,19 @@ class RewardModelConfig(AlgorithmConfig):
             except OptionError as error:
                 raise error.within("reward_models") from error
         check_whole_number("episodes_per_update", self.episodes_per_update, least=1)
+        self._check_max_pay_age()
         if self.our_networks:
             check_model_config(self._model_config)
         super().validate()
+
+    def _check_max_pay_age(self) -> None:
+        if self.max_pay_age is None:
+            return
+        check_whole_number("max_pay_age", self.max_pay_age, least=1)
+        if not self.replays:
+            raise OptionError(
+                "max_pay_age", "is for algorithms with a replay buffer (DQN, SAC): leave it out."
+            )
 
 
 class EpisodesConfig(RewardModelConfig):

@@ -19,6 +19,7 @@ from ray.rllib.utils.metrics import ENV_RUNNER_RESULTS, NUM_ENV_STEPS_SAMPLED_LI
 from rllib_conspec.algorithm.env_runner import EpisodeRunner
 from rllib_conspec.algorithm.iteration import Iteration, log_nested
 from rllib_conspec.algorithm.lost_learners import explained
+from rllib_conspec.algorithm.replay import Replayed
 from rllib_conspec.algorithm.report import Pointer, Report, RewardUpdate
 from rllib_conspec.algorithm.roll_call import RollCall
 from rllib_conspec.algorithm.seeding import derived_seed
@@ -39,13 +40,25 @@ class RewardModelAlgorithm(Algorithm):
         self._roll_call = RollCall()
         self._incidents: list[str] = []  # of the iteration that goes on
         self._failure: Exception | None = None
+        self._replayed: Replayed | None = None  # pays again what is replayed
         super().setup(config)
         runner = self.env_runner
         spaces = runner.get_spaces() if runner is not None else self._spaces_of_a_worker()
-        # On the driver models only choose: they build nothing.
+        # On the driver models choose; they build nothing unless they have to pay there, too.
         self._reward_model = self.config.get_reward_model(*spaces[INPUT_ENV_SINGLE_SPACES])
         if self._reward_model is not None:
             self._reward_model.check()
+        if self._reward_model is not None and self.config.pays_again:
+            self._replayed = Replayed(self._reward_model, self.config)
+            self._replayed.watch(self.local_replay_buffer)
+
+    @override(Algorithm)
+    def _create_local_replay_buffer_if_necessary(self, config: Any) -> Any:
+        """RLlib's, with a seed."""
+        buffer = super()._create_local_replay_buffer_if_necessary(config)
+        if buffer is not None and hasattr(buffer, "rng"):
+            buffer.rng = np.random.default_rng(derived_seed(self.config.seed, "replay"))
+        return buffer
 
     def _spaces_of_a_worker(self) -> dict[str, Any]:
         return self.env_runner_group.foreach_env_runner(lambda runner: runner.get_spaces())[0]
@@ -83,6 +96,8 @@ class RewardModelAlgorithm(Algorithm):
                     p for r in reports for p in zip(r.summaries, r.episodes, strict=True)
                 ]
                 self._learn_to_pay()
+            if self._replayed is not None:
+                metrics.spend("replay", self._replayed.take_seconds())
         if self._reward_model is not None:
             log_nested(self.metrics, (), self._reward_metrics)
         metrics.log(self.metrics)
@@ -172,7 +187,9 @@ class RewardModelAlgorithm(Algorithm):
         return update
 
     def _announce(self, snapshot: Any) -> None:
-        """Give every rollout worker the newest snapshot."""
+        """Give the newest snapshot to all that pay."""
+        if self._replayed is not None:
+            self._replayed.load(snapshot)
         if self.env_runner is not None:
             self.env_runner.load(snapshot)
         if self.env_runner_group.num_remote_env_runners():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -19,10 +18,10 @@ from ray.rllib.env import INPUT_ENV_SINGLE_SPACES
 from ray.rllib.env.env_context import EnvContext
 from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
-from ray.rllib.env.utils.infinite_lookback_buffer import InfiniteLookbackBuffer
 from ray.rllib.utils.annotations import override
 
 from rllib_conspec import environments
+from rllib_conspec.algorithm.paying import with_reward
 from rllib_conspec.algorithm.report import Pointer, Report, Share, joined
 from rllib_conspec.algorithm.rollout import DROPPED, Player, can_play
 from rllib_conspec.algorithm.seeding import derived_seed
@@ -32,7 +31,6 @@ from rllib_conspec.success import success_function
 
 COMPONENT_SNAPSHOT = "reward_snapshot"
 REPORT = "report"
-SIGN = "sign"  # as `reward_scale`
 ENDLESS = 100_000  # steps of an episode after which nobody expects its end
 
 
@@ -342,21 +340,10 @@ class EpisodeRunner(SingleAgentEnvRunner):
     def _with_reward(
         self, episode: SingleAgentEpisode, intrinsic: np.ndarray | None = None
     ) -> SingleAgentEpisode:
-        """The episode as the policy learns from it: rewards scaled, and intrinsic ones [T] added.
-        A shallow copy: metrics are of the original.
-        """
-        scale = self.config.reward_scale
-        if intrinsic is None and scale == 1.0:
-            return episode
-        paid = copy.copy(episode)
-        rewards = np.asarray(episode.rewards.data, dtype=np.float32)
-        rewards = np.sign(rewards) if scale == SIGN else rewards * scale
-        if intrinsic is not None:
-            rewards[episode.rewards.lookback :] += intrinsic
-        paid.rewards = InfiniteLookbackBuffer(
-            rewards if episode.is_numpy else list(rewards), lookback=episode.rewards.lookback
-        )
-        return paid
+        """The episode as the policy learns from it. A shallow copy: metrics are of the original."""
+        again = intrinsic is not None and self.config.pays_again
+        version = self.reward_model.version if again else None
+        return with_reward(episode, self.config.reward_scale, intrinsic, version)
 
     def _finished(self, piece: SingleAgentEpisode) -> list[SingleAgentEpisode] | None:
         """All pieces of the episode that ends with this one; None while it goes on."""

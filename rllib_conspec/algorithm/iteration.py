@@ -28,6 +28,7 @@ class Iteration:
 
     def __init__(self) -> None:
         self._number: int | None = None
+        self._seconds: dict[str, float] = {}
         self._recent: deque[float] = deque(maxlen=RECENT - 1)  # success rates before this one
         self._begin()
 
@@ -35,7 +36,8 @@ class Iteration:
         self._success: list[bool] = []
         self._paid: list[float] = []
         self._dropped = 0
-        self._seconds: dict[str, float] = defaultdict(float)
+        # A phase that an iteration does without took no time; RLlib would call it not a number.
+        self._seconds = defaultdict(float, dict.fromkeys(self._seconds, 0.0))
         self._sent: dict[str, int] = defaultdict(int)
 
     def at(self, number: int) -> None:

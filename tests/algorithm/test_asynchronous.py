@@ -4,8 +4,10 @@ import threading
 import time
 
 import pytest
+import ray
 from inside import on_learners, on_workers
 from ray.rllib.algorithms.appo import APPO
+from ray.rllib.algorithms.impala import IMPALA
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 from tiny import CONSTANT, PATIENT, Clock, LostMarbles, Patient
 
@@ -22,8 +24,8 @@ def held_up():
     Patient.let.set()
 
 
-def appo_config(model=CONSTANT, *, runners=0, learners=0, **options):
-    config = with_reward_model(APPO, model).get_default_config()
+def appo_config(model=CONSTANT, *, base=APPO, runners=0, learners=0, **options):
+    config = with_reward_model(base, model).get_default_config()
     config.environment(Clock, env_config={"lengths": (5,)})
     config.env_runners(num_env_runners=runners, num_envs_per_env_runner=4)
     config.env_runners(rollout_fragment_length=5)
@@ -47,8 +49,9 @@ def trained(result):
     return result["learners"].get("default_policy", {}).get("num_module_steps_trained_lifetime", 0)
 
 
-def test_sampling_and_learning_go_on_while_the_reward_model_learns(built, held_up):
-    algo = built(appo_config(PATIENT))
+@pytest.mark.parametrize("base", [APPO, IMPALA])
+def test_sampling_and_learning_go_on_while_the_reward_model_learns(built, held_up, base):
+    algo = built(appo_config(PATIENT, base=base))
     train_until(algo, lambda _: held_up.begun.is_set())
     before = algo.train()
     # Many batches are sampled and learned from; the one update has not ended.
@@ -103,3 +106,15 @@ def test_remote_workers_and_learners(built):
     )
     assert COMPONENT_SNAPSHOT not in state
     assert state[REPORT].summaries
+    tells_without_waiting(algo)
+
+
+def tells_without_waiting(algo):
+    """A worker that is busy gets the snapshot later; the driver goes on at once."""
+    (worker,) = algo.env_runner_group._worker_manager.actors().values()
+    busy = worker.apply.remote(lambda runner: time.sleep(5))
+    start = time.monotonic()
+    algo._tell_workers({"version": 1234, "models": {CONSTANT: 1234}})
+    assert time.monotonic() - start < 3
+    ray.get(busy)
+    assert on_workers(algo, lambda runner: runner.reward_model.version) == {1: 1234}

@@ -111,3 +111,14 @@ def test_nested_metrics_keep_their_place():
     for value in (1.0, 2.0):
         log_nested(logger, (), {"model": {"loss": value, "inner": {"0": 2 * value}}})
     assert logger.reduce(compile=True) == {"model": {"loss": 2.0, "inner": {"0": 4.0}}}
+
+
+def test_a_phase_that_an_iteration_did_without_took_no_time():
+    """Asynchronous algorithms end an update of the reward models now and then; RLlib's logger would
+    answer with "not a number" in between.
+    """
+    run = Run()
+    run.iteration.at(0)
+    run.iteration.spend("reward_model", 2.5)
+    assert run.step([report(True)])["seconds"]["reward_model"] == 2.5
+    assert run.step([report(True)])["seconds"]["reward_model"] == 0.0

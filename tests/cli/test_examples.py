@@ -1,8 +1,10 @@
-from dataclasses import fields
+from dataclasses import asdict, fields
 
 import pytest
+from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 
 from rllib_conspec import auxiliary, reward_models
+from rllib_conspec.algorithm.config import RewardModelConfig
 from rllib_conspec.algorithm.policy import MODEL_CONFIG
 from rllib_conspec.cli import examples
 from rllib_conspec.cli.checks.experiment import load_experiments
@@ -60,13 +62,15 @@ def _repeated(experiment):
     """Keys whose value is what the preset, or the default, says."""
     default = find_algorithm(experiment.run).get_default_config()
     given = dict(experiment.config)
-    if given.get("preset") == default.preset:
-        yield "preset"
-    default.rewards(preset=given.pop("preset", default.preset))
+    if isinstance(default, RewardModelConfig):  # RLlib's own have no preset
+        if given.get("preset") == default.preset:
+            yield "preset"
+        default.rewards(preset=given.pop("preset", default.preset))
     # section → what it would hold without the file
-    sections = {"model_config": MODEL_CONFIG | default._model_config}
+    networks = asdict(DefaultModelConfig()) | MODEL_CONFIG
+    sections = {"model_config": networks | default._model_config}
     models = {f"reward_models.{n}": v for n, v in given.pop("reward_models", {}).items()}
-    models |= {key: given.pop(key) for key in default.short_forms if key in given}
+    models |= {key: given.pop(key) for key in getattr(default, "short_forms", ()) if key in given}
     losses = {f"auxiliary.{n}": v for n, v in given.pop("auxiliary", {}).items()}
     for path in models:
         name = path.removeprefix("reward_models.")
