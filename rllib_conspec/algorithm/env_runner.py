@@ -27,12 +27,11 @@ from rllib_conspec.algorithm.report import Pointer, Report, Share, joined
 from rllib_conspec.algorithm.rollout import DROPPED, Player, can_play
 from rllib_conspec.algorithm.seeding import derived_seed
 from rllib_conspec.algorithm.stock import Part
-from rllib_conspec.episodes import Episode
+from rllib_conspec.episodes import Episode, scaled
 from rllib_conspec.success import success_function
 
 COMPONENT_SNAPSHOT = "reward_snapshot"
 REPORT = "report"
-SIGN = "sign"  # as `reward_scale`
 ENDLESS = 100_000  # steps of an episode after which nobody expects its end
 
 
@@ -349,8 +348,7 @@ class EpisodeRunner(SingleAgentEnvRunner):
         if intrinsic is None and scale == 1.0:
             return episode
         paid = copy.copy(episode)
-        rewards = np.asarray(episode.rewards.data, dtype=np.float32)
-        rewards = np.sign(rewards) if scale == SIGN else rewards * scale
+        rewards = scaled(episode.rewards.data, scale)
         if intrinsic is not None:
             rewards[episode.rewards.lookback :] += intrinsic
         paid.rewards = InfiniteLookbackBuffer(
