@@ -120,7 +120,9 @@ class RRD(Attribution):
         drawn = [np.sort(self._rng.permutation(len(e))[: self.options.drawn]) for e in some]
         steps = self.steps(some, drawn)
         rewards = self.networks(steps)
-        means = torch.tensor([self.total(e) / len(e) for e in some]).to(rewards)
+        means = torch.tensor([self.total(e) / len(e) for e in some], dtype=torch.float64).to(
+            rewards
+        )
         lengths = torch.tensor([len(e) for e in some]).to(rewards)
         mask = mask_of(steps, rewards)
         return losses(rewards, mask, means, lengths, self.options.form).mean()

@@ -52,9 +52,10 @@ class RudderOptions(StepOptions):
     batch: int = option(8, "lessons per gradient step, drawn in proportion to their losses", min=1)
     steps: int = option(16, "gradient steps per iteration, at most", min=1)
     target: float = option(
-        0.1,
+        0.25,
         "error to learn down to in an iteration: the mean square error of the last prediction over "
-        "the variance of the lessons' returns. It pays from when this was first reached",
+        "the variance of the lessons' returns. It pays from when this was first reached with all "
+        "lessons that it may keep",
         above=0.0,
     )
 
@@ -173,7 +174,9 @@ class Rudder(Attribution):
         while self.error > self.options.target and taken < self.options.steps:
             loss = self._learn()
             taken += 1
-        self.paying = self.paying or self.error <= self.options.target
+        # A few lessons are soon known by heart.
+        full = len(self._lessons) == self.options.lessons
+        self.paying = self.paying or (full and self.error <= self.options.target)
         metrics = {"lessons": len(self._lessons), "steps": taken, "error": self.error, "loss": loss}
         return {name: value for name, value in metrics.items() if value == value}
 
@@ -202,7 +205,7 @@ class Rudder(Attribution):
         steps = self.steps(episodes)
         predictions = self.networks(steps)
         mask = mask_of(steps, predictions)
-        returns = torch.tensor(totals).to(predictions)
+        returns = torch.tensor(totals, dtype=torch.float64).to(predictions)
         own = losses(predictions, mask, returns, self.options.continuous)
         return own, (last_of(predictions, mask) - returns).square().detach()
 
