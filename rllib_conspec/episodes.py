@@ -15,6 +15,16 @@ from typing import Any
 import lz4.frame
 import numpy as np
 
+SIGN = "sign"  # as `reward_scale`
+
+
+def scaled(rewards: np.ndarray, scale: float | str) -> np.ndarray:
+    """The environment's rewards as the policy learns from them: float32, times `scale`, or their
+    sign. Always a new array.
+    """
+    rewards = np.asarray(rewards, dtype=np.float32)
+    return np.sign(rewards) if scale == SIGN else rewards * np.float32(scale)
+
 
 @dataclass(frozen=True)
 class Summary:
@@ -120,6 +130,14 @@ class PackedEpisode:
     @property
     def success(self) -> bool | None:
         return self.rest.success
+
+    @property
+    def actions(self) -> np.ndarray:
+        return self.rest.actions
+
+    @property
+    def rewards(self) -> np.ndarray:
+        return self.rest.rewards
 
     @property
     def frames(self) -> np.ndarray:

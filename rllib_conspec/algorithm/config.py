@@ -143,6 +143,7 @@ class RewardModelConfig(AlgorithmConfig):
             plays=self.facts.plays if self.facts else "",
             version=self.facts.version if self.facts else "",
             best_of=self._best_of,
+            reward_scale=self.reward_scale,
             device=device,
             # Equal on all learners, so that what their models hold stays equal.
             seed=derived_seed(self.seed, "reward_model"),

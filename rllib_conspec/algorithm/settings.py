@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rllib_conspec.algorithm.paying import SIGN
+from rllib_conspec.episodes import SIGN
 from rllib_conspec.errors import OptionError, did_you_mean
 from rllib_conspec.networks import MODEL_CONFIG_KEYS
 from rllib_conspec.networks.cores import REGISTRY as CORES

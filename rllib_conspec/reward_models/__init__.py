@@ -9,6 +9,9 @@ REGISTRY = Registry(
     {
         "conspec": "rllib_conspec.reward_models.conspec.model:ConSpecModel",
         "rnd": "rllib_conspec.reward_models.rnd:RND",
+        "rrd": "rllib_conspec.reward_models.rrd:RRD",
+        "rudder": "rllib_conspec.reward_models.rudder:Rudder",
+        "synthrs": "rllib_conspec.reward_models.synthetic_returns:SynthRs",
     },
 )
 find_model = REGISTRY.find

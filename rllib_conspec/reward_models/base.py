@@ -40,6 +40,8 @@ class Setting:
     version: str = ""
     # Where success is relative: the episodes among which the best succeed. None: it is not.
     best_of: int | None = None
+    # What the environment's rewards are multiplied by where the policy learns from them, or `sign`.
+    reward_scale: float | str = 1.0
     device: Any = "cpu"  # the learner's
     seed: int | None = None  # equal on all learners, so that what they draw stays equal
 
@@ -81,6 +83,8 @@ class RewardModel:
     # Option values that go together: preset → values, laid over the defaults.
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     metrics_shown: ClassVar[tuple[str, ...]] = ()  # of `update`, in the progress line
+    # It pays what is new minus the environment's own reward: only one model can.
+    replaces_reward: ClassVar[bool] = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -16,11 +16,9 @@ the predictor has two layers more than the target; here both have the same form.
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -29,11 +27,12 @@ import torch
 from torch import Tensor, nn
 
 from rllib_conspec.episodes import Episode
-from rllib_conspec.networks.devices import copied, to_device
+from rllib_conspec.networks.devices import to_device
 from rllib_conspec.networks.encoders import ENCODER_NAMES, build_encoder, orthogonal
 from rllib_conspec.options import Options, option
-from rllib_conspec.reward_models.base import Description, RewardModel, Setting
+from rllib_conspec.reward_models.base import Description, Setting
 from rllib_conspec.reward_models.distinct import DistinctFrames
+from rllib_conspec.reward_models.networked import NetworkModel
 
 CLIP = 5.0  # standard deviations
 # Least standard deviation of an element: one that never changed is 0, and ±5 when it first does.
@@ -126,7 +125,7 @@ def _network(options: RNDOptions, setting: Setting) -> nn.Module:
     return nn.Sequential(encoder, orthogonal(nn.Linear(options.dim, options.dim)))
 
 
-class RND(RewardModel):
+class RND(NetworkModel):
     """Pays for observations that are new."""
 
     Options = RNDOptions
@@ -135,33 +134,14 @@ class RND(RewardModel):
 
     def __init__(self, options: RNDOptions, setting: Setting) -> None:
         super().__init__(options, setting)
-        self._rng = np.random.default_rng(setting.seed)
         self._frames = Moments(setting.shape)
         self._sums = Moments()
         self._sum = 0.0  # S after the last step of the last episode
         self._errors: list[float] = []  # means of the first and of the last batch
         self._scale = 0.0  # paid per unit of error; on a worker, of the snapshot
 
-    def check(self) -> None:
-        _ = self.num_parameters  # builds the networks, without memory
-
-    @cached_property
-    def num_parameters(self) -> int:
-        with torch.device("meta"):
-            networks = Networks(self.options, self.setting)
-        return sum(p.numel() for p in networks.parameters())
-
-    @cached_property
-    def networks(self) -> Networks:
-        # A generator of its own: when this is built must not change what is drawn later.
-        seed = int(np.random.default_rng(self.setting.seed).integers(2**31))
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            return Networks(self.options, self.setting).to(self.setting.device)
-
-    @cached_property
-    def optimizer(self) -> torch.optim.Optimizer:
-        return torch.optim.Adam(self.networks.predictor.parameters(), lr=self.options.lr)
+    def build(self) -> Networks:
+        return Networks(self.options, self.setting)
 
     # --- on every learner ---------------------------------------------------------------------
 
@@ -210,39 +190,32 @@ class RND(RewardModel):
             which, counts = np.unique(some, return_counts=True)
             weights = torch.from_numpy(counts / len(some)).to(self.networks.mean)
             loss = (self.networks(frames[which]) * weights).sum()
-            self.optimizer.zero_grad()
-            loss.backward()
-            self.optimizer.step()
-            losses.append(loss.item())
+            losses.append(self.step(loss))
         return float(np.mean(losses))
 
     def snapshot(self) -> dict[str, Any]:
-        return {"networks": _to_numpy(self.networks), "scale": self._scale}
+        return {"networks": self.weights, "scale": self._scale}
 
     def get_state(self) -> dict[str, Any]:
-        return self.snapshot() | {
-            "optimizer": copied(self.optimizer.state_dict()),
+        return super().get_state() | {
+            "scale": self._scale,
             "frames": self._frames.get_state(),
             "sums": self._sums.get_state(),
             "sum": self._sum,
             "errors": list(self._errors),
-            "rng": self._rng.bit_generator.state,
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
-        self.load(state)
-        self.optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))
+        super().set_state(state)
+        self._scale = state["scale"]
         self._frames.set_state(state["frames"])
         self._sums.set_state(state["sums"])
         self._sum, self._errors = state["sum"], list(state["errors"])
-        self._rng.bit_generator.state = state["rng"]
 
     # --- on every rollout worker --------------------------------------------------------------
 
     def load(self, snapshot: dict[str, Any]) -> None:
-        # Arrays from the object store are read-only, which torch does not know: copy them.
-        weights = {n: torch.from_numpy(np.array(w)) for n, w in snapshot["networks"].items()}
-        self.networks.load_state_dict(weights)
+        self.load_weights(snapshot["networks"])
         self._scale = snapshot["scale"]
 
     def reward(self, episodes: Sequence[Episode]) -> list[np.ndarray]:
@@ -285,7 +258,3 @@ def _pieces(frames: np.ndarray) -> list[np.ndarray]:
     """The frames, a bounded number at a time: as floats they are many times as large."""
     length = max(1, PIECE // math.prod(frames.shape[1:]))
     return [frames[i : i + length] for i in range(0, len(frames), length)]
-
-
-def _to_numpy(module: nn.Module) -> dict[str, np.ndarray]:
-    return {name: w.detach().cpu().numpy().copy() for name, w in module.state_dict().items()}

@@ -34,6 +34,12 @@ class Together:
         for name, model in self.models.items():
             if sections.count(model.name) > 1:
                 raise OptionError(name, f"has the same name as another model: {model.name!r}.")
+        replacing = [name for name, model in self.models.items() if model.replaces_reward]
+        if len(replacing) > 1:
+            raise OptionError(
+                replacing[1],
+                f"replaces the environment's reward, and so does {replacing[0]}: keep one of them.",
+            )
         self.version = 0  # updates so far; on a worker, of the snapshot that pays
 
     def check(self) -> None:

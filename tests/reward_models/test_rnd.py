@@ -10,6 +10,7 @@ import torch
 from gymnasium import spaces
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from planted import flat
 
 from rllib_conspec.episodes import Episode
 from rllib_conspec.errors import OptionError
@@ -155,18 +156,6 @@ def test_no_episodes():
 
 
 # --- to the digit ------------------------------------------------------------------------------
-
-
-def flat(value, path=""):
-    """Every leaf of a state by its path, in a form that compares by value."""
-    if isinstance(value, dict):
-        found = [flat(v, f"{path}/{k}") for k, v in value.items()]
-        return {k: v for part in found for k, v in part.items()}
-    if isinstance(value, (list, tuple)):
-        return flat(dict(enumerate(value)), path)
-    if isinstance(value, torch.Tensor):
-        value = value.numpy()
-    return {path: value.tobytes() if isinstance(value, np.ndarray) else repr(value)}
 
 
 @pytest.mark.parametrize("space", [VECTORS, PICTURES], ids=["vectors", "pictures"])

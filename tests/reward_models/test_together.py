@@ -199,8 +199,8 @@ def test_a_state_of_an_earlier_version_is_refused(state):
     [
         (
             {"conspek": {}},
-            "conspek: unknown reward model; there are conspec, rnd, and import paths "
-            'package.module:Class. Did you mean "conspec"?',
+            "conspek: unknown reward model; there are conspec, rnd, rrd, rudder, synthrs, and "
+            'import paths package.module:Class. Did you mean "conspec"?',
         ),
         (
             {"no_such_module:Model": {}},

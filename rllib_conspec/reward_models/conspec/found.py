@@ -15,8 +15,7 @@ from rllib_conspec.episodes import Episode
 from rllib_conspec.reward_models.base import Description, Moment, Row
 from rllib_conspec.reward_models.conspec.learner import ConSpecLearner
 from rllib_conspec.reward_models.conspec.scorer import episode_scores
-
-NEAR = 2  # steps between a prototype's best match and an event that it is said to have found
+from rllib_conspec.reward_models.moments import different_first, likeliest, shares_near
 
 
 @dataclass(frozen=True)
@@ -33,22 +32,15 @@ class Found:
     @property
     def name(self) -> str:
         """The event found most often, if any is found in at least half of the successes."""
-        best = max(self.events, key=self.events.get, default="")
-        return best if best and self.events[best] >= 0.5 else ""
+        return likeliest(self.events)
 
     @property
     def moments(self) -> tuple[Moment, ...]:
         """Best matches first, each different frame once, then repeats."""
         order = np.argsort(-self.scores, kind="stable")
-        seen: set[int] = set()
-        different, repeated = [], []
-        for k in order:
-            episode, step = self.episodes[k], int(self.steps[k])
-            moment = Moment(episode, step, float(self.scores[k]))
-            digest = int(episode.digests[step + 1])  # of the frame that the step led to
-            (repeated if digest in seen else different).append(moment)
-            seen.add(digest)
-        return (*different, *repeated)
+        return different_first(
+            Moment(self.episodes[k], int(self.steps[k]), float(self.scores[k])) for k in order
+        )
 
     @property
     def row(self) -> Row:
@@ -102,7 +94,7 @@ def _found(
         steps=steps,
         scores=best,
         separation=float(best.mean() - np.mean(failed)),
-        events=_shares_near(won, [[t] for t in steps]),
+        events=shares_near(won, [[t] for t in steps]),
     )
 
 
@@ -110,14 +102,4 @@ def coverage(learner: ConSpecLearner, successes: Sequence[Episode]) -> dict[str,
     """For every event, the share of successes in which some paying prototype peaks near it."""
     which = np.flatnonzero(learner.met)
     peaks = [scores[which].argmax(axis=1) for scores in episode_scores(learner.model, successes)]
-    return _shares_near(successes, peaks)
-
-
-def _shares_near(episodes: Sequence[Episode], peaks: Sequence[Sequence[int]]) -> dict[str, float]:
-    """Share of the episodes with an event in which one of `peaks` lies within NEAR steps of it."""
-    hits: dict[str, list[bool]] = {}
-    for episode, steps in zip(episodes, peaks, strict=True):
-        for t, name in episode.events:
-            near = any(abs(int(step) - t) <= NEAR for step in steps)
-            hits.setdefault(name, []).append(near)
-    return {name: float(np.mean(near)) for name, near in sorted(hits.items())}
+    return shares_near(successes, peaks)

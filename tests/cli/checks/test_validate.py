@@ -109,8 +109,8 @@ keys1:
         (
             "rnd:",
             "rdn:",
-            "config.reward_models.rdn: unknown reward model; there are conspec, rnd, and import "
-            'paths package.module:Class. Did you mean "rnd"?',
+            "config.reward_models.rdn: unknown reward model; there are conspec, rnd, rrd, "
+            'rudder, synthrs, and import paths package.module:Class. Did you mean "rnd"?',
         ),
         (
             "{dim: 8}",
