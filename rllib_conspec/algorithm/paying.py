@@ -8,7 +8,8 @@ import numpy as np
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.env.utils.infinite_lookback_buffer import InfiniteLookbackBuffer
 
-SIGN = "sign"  # as `reward_scale`
+from rllib_conspec.episodes import scaled
+
 # What an episode is to be paid again by: the environment's own rewards, which travel as an output
 # of the policy's, and the version of the snapshot that paid.
 ENVIRONMENT = "environment_rewards"
@@ -57,8 +58,7 @@ def _scaled(
     scale: float | str,
     intrinsic: np.ndarray | None,
 ) -> InfiniteLookbackBuffer:
-    rewards = np.asarray(own.data, dtype=np.float32)
-    rewards = np.sign(rewards) if scale == SIGN else rewards * scale
+    rewards = scaled(own.data, scale)
     if intrinsic is not None:
         rewards[own.lookback :] += intrinsic
     return InfiniteLookbackBuffer(

@@ -1,9 +1,8 @@
 """Pay of episodes that a replay buffer holds: DQN, SAC and what derives from them.
 
 An episode is paid when it is played. The reward models go on learning, and what they would pay for
-it later may be something else: nothing at first, as ConSpec pays nothing before a prototype is
-frozen. So an episode is paid again when it is sampled and its pay is too old (`max_pay_age`); the
-buffer itself stays RLlib's.
+it later may be something else: many pay nothing at first. So an episode is paid again when it is
+sampled and its pay is too old (`max_pay_age`); the buffer itself stays RLlib's.
 """
 
 from __future__ import annotations

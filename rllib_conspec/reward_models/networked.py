@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from rllib_conspec.networks.devices import copied
 from rllib_conspec.reward_models.base import RewardModel, Setting
 
 
@@ -74,7 +75,7 @@ class NetworkModel(RewardModel):
     def get_state(self) -> dict[str, Any]:
         return {
             "networks": self.weights,
-            "optimizer": copy.deepcopy(self.optimizer.state_dict()),
+            "optimizer": copied(self.optimizer.state_dict()),
             "rng": copy.deepcopy(self._rng.bit_generator.state),
         }
 
