@@ -22,8 +22,10 @@ from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 from torch import Tensor
 
 from rllib_conspec import auxiliary
+from rllib_conspec.algorithm.augmented import Augmented
 from rllib_conspec.algorithm.report import Pointer, RewardUpdate, episodes_at
 from rllib_conspec.algorithm.seeding import derived_seed, seed_everything
+from rllib_conspec.algorithm.shared_parts import average_gradients, begin_equal
 from rllib_conspec.algorithm.threads import cores_for
 from rllib_conspec.auxiliary.base import PolicyBatch
 from rllib_conspec.networks.normalizing import normalizes, observe
@@ -106,10 +108,18 @@ class EpisodePPOLearner(RewardModelLearner, PPOTorchLearner):
 
     auxiliary: dict[str, Any] = {}  # name → AuxiliaryLoss
 
+    @override(RewardModelLearner)
+    def build(self) -> None:
+        super().build()
+        if self.config.num_learners > 1:
+            begin_equal(self.auxiliary.values())
+        self._augmented = Augmented(list(self.auxiliary.values()), self.config.epsilon)
+
     @override(PPOTorchLearner)
     def update(self, *args: Any, return_state: bool = False, **kwargs: Any) -> Any:
         """PPO's; with `return_state` the policy's weights are part of the answer."""
         seen = self._seen(kwargs["training_data"])
+        self._augmented.begin(self.module[DEFAULT_MODULE_ID].unwrapped())
         with cores_for(observation=self._picture):
             results = super().update(*args, **kwargs)
         if seen is not None:
@@ -134,6 +144,11 @@ class EpisodePPOLearner(RewardModelLearner, PPOTorchLearner):
         return {key: state[key] for key in (COMPONENT_RL_MODULE, WEIGHTS_SEQ_NO)}
 
     @override(PPOTorchLearner)
+    def _uncompiled_update(self, batch: dict[str, Any], **kwargs: Any) -> Any:
+        changed = {name: self._augmented(own) for name, own in batch.items()}
+        return super()._uncompiled_update(changed, **kwargs)
+
+    @override(PPOTorchLearner)
     def compute_loss_for_module(self, *, module_id, config, batch, fwd_out) -> Tensor:
         loss = super().compute_loss_for_module(
             module_id=module_id, config=config, batch=batch, fwd_out=fwd_out
@@ -143,9 +158,20 @@ class EpisodePPOLearner(RewardModelLearner, PPOTorchLearner):
         seen = policy_batch(self.module[module_id].unwrapped(), batch, fwd_out)
         for name, extra in self.auxiliary.items():
             value = extra.loss(seen)
-            self.metrics.log_value((module_id, f"{name}_loss"), value.detach(), window=1)
+            if value is None:
+                continue
             loss = loss + value
+            for key, shown in {"loss": value.detach(), **extra.metrics()}.items():
+                self.metrics.log_value((module_id, f"{name}_{key}"), shown, window=1)
         return loss
+
+    @override(PPOTorchLearner)
+    def compute_gradients(self, *args: Any, **kwargs: Any) -> Any:
+        gradients = super().compute_gradients(*args, **kwargs)
+        if self.config.num_learners < 2:
+            return gradients
+        average_gradients(self.auxiliary.values())
+        return {name: parameter.grad for name, parameter in self._params.items()}
 
     @override(PPOTorchLearner)
     def apply_gradients(self, gradients_dict: Any) -> None:
@@ -164,7 +190,7 @@ class EpisodePPOLearner(RewardModelLearner, PPOTorchLearner):
         }
         parameters = self.get_parameters(module)
         for extra in self.auxiliary.values():
-            parameters = [*parameters, *extra.parameters()]
+            parameters = [*parameters, *(p for p in extra.parameters() if p.requires_grad)]
         self.register_optimizer(
             module_id=module_id,
             optimizer=torch.optim.Adam(parameters, eps=config.adam_eps),
