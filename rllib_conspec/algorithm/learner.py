@@ -63,6 +63,12 @@ class RewardModelLearner(TorchLearner):
         shape = self.module[DEFAULT_MODULE_ID].observation_space.shape
         return math.prod(shape) if waiting and config.num_env_runners else 0
 
+    def weights(self) -> dict[str, Any]:
+        """What a rollout worker needs of the policy."""
+        name = f"{COMPONENT_RL_MODULE}/{DEFAULT_MODULE_ID}"
+        state = self.get_state(components=[name], inference_only=True)
+        return {key: state[key] for key in (COMPONENT_RL_MODULE, WEIGHTS_SEQ_NO)}
+
     def update_reward_model(self, chosen: Sequence[tuple[Any, Pointer]]) -> RewardUpdate:
         """Learn from episodes (fetched here)."""
         start = time.perf_counter()
@@ -136,12 +142,6 @@ class EpisodePPOLearner(RewardModelLearner, PPOTorchLearner):
             return None
         data.solve_refs()  # now: RLlib adds steps to these episodes
         return torch.from_numpy(np.concatenate([e.get_observations() for e in data.episodes]))
-
-    def weights(self) -> dict[str, Any]:
-        """What a rollout worker needs of the policy."""
-        name = f"{COMPONENT_RL_MODULE}/{DEFAULT_MODULE_ID}"
-        state = self.get_state(components=[name], inference_only=True)
-        return {key: state[key] for key in (COMPONENT_RL_MODULE, WEIGHTS_SEQ_NO)}
 
     @override(PPOTorchLearner)
     def _uncompiled_update(self, batch: dict[str, Any], **kwargs: Any) -> Any:
