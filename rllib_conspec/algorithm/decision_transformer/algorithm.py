@@ -53,7 +53,7 @@ class DecisionTransformer(RewardModelAlgorithm):
         """`episodes_per_batch` episodes, over all workers, by the newest weights."""
         news, position, seed = self._news(), self._position, self.config.seed
         answers = self.env_runner_group.foreach_env_runner(
-            lambda runner: _played(runner, position, news, seed),
+            lambda runner: played(runner, position, news, seed),
             local_env_runner=self.config.num_env_runners == 0,
             timeout_seconds=self.config.sample_timeout_s,
         )
@@ -74,7 +74,7 @@ class DecisionTransformer(RewardModelAlgorithm):
             self.env_runner.hear(self._news())
 
 
-def _played(runner: EpisodeRunner, position: int, news: dict[str, News], seed: int | None) -> Any:
+def played(runner: EpisodeRunner, position: int, news: dict[str, News], seed: int | None) -> Any:
     """A worker's share of the episodes. What it draws depends on where training stands alone."""
     runner._seed = derived_seed(seed, "rollout", runner.worker_index, position)
     seed_everything(runner._seed)
