@@ -1,4 +1,4 @@
-"""PPO on changed observations: its ratio begins at 1, and nothing changes where nothing augments."""
+"""PPO on changed observations: its ratio begins at 1, and nothing else is changed."""
 
 import pytest
 import torch

@@ -60,7 +60,7 @@ def trained(change):
 
 
 def things():
-    """Two pixels upright, side by side, or aslant: no place tells them apart once they are moved."""
+    """Two pixels upright, side by side, or aslant: once they are moved, no place tells them."""
     frames = torch.zeros(3, 5, 5, 3, dtype=torch.uint8)
     frames[:, 2, 2] = 255
     for i, (y, x) in enumerate([(1, 2), (2, 1), (1, 1)]):

@@ -1,12 +1,14 @@
 from dataclasses import fields
 
 import pytest
+from click.testing import CliRunner
 
 from rllib_conspec import auxiliary, reward_models
 from rllib_conspec.algorithm.policy import MODEL_CONFIG
 from rllib_conspec.cli import examples
 from rllib_conspec.cli.checks.experiment import load_experiments
 from rllib_conspec.cli.checks.validate import find_algorithm, validate
+from rllib_conspec.cli.main import main
 from rllib_conspec.errors import UserError
 
 
@@ -29,6 +31,12 @@ def test_every_example_is_valid_and_says_what_to_expect(name, tmp_path, monkeypa
         experiment.restore = None
         # What is for a trained policy alone is refused without one.
         experiment.config.get("auxiliary", {}).pop("distil", None)
+    if "recordings" in experiment.config:  # which have to be made first, as the file says
+        with pytest.raises(UserError, match=r"config\.recordings: there is no file"):
+            validate(experiment)
+        flags = ["-f", str(file), "--all", "--episodes", "2"]
+        made = CliRunner().invoke(main, ["record", experiment.config["recordings"], *flags])
+        assert made.exit_code == 0, made.output
     validate(experiment)
 
 

@@ -1,4 +1,4 @@
-"""Configuration of the Decision Transformer: what it learns from, what it is asked for, its sizes."""
+"""Configuration of the Decision Transformer: its recordings, what it is asked for, its sizes."""
 
 from __future__ import annotations
 
@@ -136,7 +136,8 @@ class DecisionTransformerConfig(EpisodesConfig):
             raise OptionError("heads", f"{self.heads} do not divide encoder_dim, which is {width}.")
         if self.reward_models:
             raise OptionError(
-                "reward_models", "it learns from recordings: there is nobody to pay; leave them out."
+                "reward_models",
+                "it learns from recordings: there is nobody to pay; leave them out.",
             )
         if self.num_envs_per_env_runner != 1 and not self.in_evaluation:
             raise OptionError(

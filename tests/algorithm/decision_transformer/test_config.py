@@ -43,8 +43,8 @@ def test_wrong_options(recording, options, option, says):
 
 
 def test_recordings_of_another_environment(recording):
-    config = DecisionTransformerConfig().environment(KEYS).decision_transformer(
-        recordings=recording
+    config = (
+        DecisionTransformerConfig().environment(KEYS).decision_transformer(recordings=recording)
     )
     with pytest.raises(OptionError, match=r"coins.rec is of .*Coins, not of .*MultiKeyToDoor"):
         config.validate()

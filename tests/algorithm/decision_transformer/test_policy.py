@@ -1,4 +1,4 @@
-"""Learner and worker in this process: what is learned, and what the policy is shown when it plays."""
+"""Learner and worker in this process: what is learned, and what the policy is shown in a game."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,8 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 
 from rllib_conspec.algorithm.decision_transformer.algorithm import played
 from rllib_conspec.algorithm.decision_transformer.policy import Context
-from rllib_conspec.algorithm.decision_transformer.windows import ACTIONS, LENGTH, RETURNS, STEPS as STEP
+from rllib_conspec.algorithm.decision_transformer.windows import ACTIONS, LENGTH, RETURNS
+from rllib_conspec.algorithm.decision_transformer.windows import STEPS as STEP
 from rllib_conspec.algorithm.env_runner import EpisodeRunner, News
 
 

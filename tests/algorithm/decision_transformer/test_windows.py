@@ -44,7 +44,9 @@ def test_uniform_labels_need_a_verdict():
 
 
 @settings(max_examples=20)
-@given(st.integers(0, 2**31), st.integers(1, 6), st.lists(st.integers(1, 9), min_size=1, max_size=4))
+@given(
+    st.integers(0, 2**31), st.integers(1, 6), st.lists(st.integers(1, 9), min_size=1, max_size=4)
+)
 def test_windows_are_pieces_of_episodes(seed, context, lengths):
     episodes = [episode(n, length) for n, length in enumerate(lengths)]
     drawn = Windows(episodes, context, "return").draw(16, np.random.default_rng(seed))
