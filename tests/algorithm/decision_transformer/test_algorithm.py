@@ -5,7 +5,6 @@ from inside import comparable, differences, flat
 from planted import coins_config
 from ray.rllib.algorithms.algorithm import Algorithm
 
-
 # Of RLlib's loop: a time, and lengths that it smooths on the worker, outside of checkpoints.
 OF_THE_LOOP = ("env_runners/sample", "env_runners/env_to_module_sum_episodes_length_")
 
