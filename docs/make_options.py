@@ -17,7 +17,7 @@ from typing import Any
 from ray.rllib.algorithms.ppo import PPOConfig
 
 from rllib_conspec import auxiliary, reward_models
-from rllib_conspec.algorithm import WholeEpisodePPOConfig
+from rllib_conspec.algorithm import DecisionTransformerConfig, WholeEpisodePPOConfig
 from rllib_conspec.algorithm.config import PRESETS
 from rllib_conspec.algorithm.policy import MODEL_CONFIG
 from rllib_conspec.cli.checks.config_keys import FOUND
@@ -62,6 +62,7 @@ def page(text: str) -> str:
         "settings": settings_table(),
         "rllib": rllibs_table(),
         "model_config": network_table(),
+        "decision_transformer": transformer_table(),
         **{f"reward_models.{name}": part for name, part in parts(reward_models.REGISTRY).items()},
         **{f"auxiliary.{name}": part for name, part in parts(auxiliary.REGISTRY).items()},
     }
@@ -104,6 +105,18 @@ def rllibs_table() -> str:
             values = by_preset(lambda config, name=name: getattr(config, name))
             rows.append([f"`{name}`", *values, said(rllibs[name])])
     return markdown(["setting", *PRESETS, "RLlib's PPO"], rows)
+
+
+def transformer_table() -> str:
+    """Settings of the Decision Transformer, with its defaults and those on Atari."""
+    defaults = [DecisionTransformerConfig().rewards(preset=p) for p in (PRESETS[0], "atari")]
+    rows = []
+    for name, meaning in arguments(DecisionTransformerConfig.decision_transformer).items():
+        values = [said(getattr(config, name)) for config in defaults]
+        rows.append([f"`{name}`", *values, meaning])
+    values = [said(config.lr) for config in defaults]
+    rows.append(["`lr`", *values, "Learning rate, a setting of RLlib's."])
+    return markdown(["setting", "default", "preset atari", ""], rows)
 
 
 def network_table() -> str:

@@ -19,6 +19,8 @@ __all__ = [
     "ConSpecIMPALAConfig",
     "ConSpecSAC",
     "ConSpecSACConfig",
+    "DecisionTransformer",
+    "DecisionTransformerConfig",
     "WholeEpisodePPO",
     "WholeEpisodePPOConfig",
     "with_reward_model",

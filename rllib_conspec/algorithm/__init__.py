@@ -13,6 +13,10 @@ from rllib_conspec.algorithm.backbones import (
     ConSpecSACConfig,
 )
 from rllib_conspec.algorithm.conspec import ConSpec, ConSpecConfig
+from rllib_conspec.algorithm.decision_transformer import (
+    DecisionTransformer,
+    DecisionTransformerConfig,
+)
 from rllib_conspec.algorithm.ppo import WholeEpisodePPO, WholeEpisodePPOConfig
 from rllib_conspec.algorithm.with_reward_model import with_reward_model
 
@@ -28,11 +32,14 @@ ALGORITHMS = {
         ConSpecSAC,
     )
 }
-for _name, _algorithm in ALGORITHMS.items():
+# And what learns from recorded episodes, which nobody can be paid for any more.
+OFFLINE = {"DecisionTransformer": DecisionTransformer}
+for _name, _algorithm in (ALGORITHMS | OFFLINE).items():
     register_trainable(_name, _algorithm)
 
 __all__ = [
     "ALGORITHMS",
+    "OFFLINE",
     "ConSpec",
     "ConSpecAPPO",
     "ConSpecAPPOConfig",
@@ -43,6 +50,8 @@ __all__ = [
     "ConSpecIMPALAConfig",
     "ConSpecSAC",
     "ConSpecSACConfig",
+    "DecisionTransformer",
+    "DecisionTransformerConfig",
     "WholeEpisodePPO",
     "WholeEpisodePPOConfig",
     "with_reward_model",

@@ -26,8 +26,10 @@ from torch.utils._pytree import tree_leaves
 
 from rllib_conspec import auxiliary
 from rllib_conspec.algorithm.iteration import BYTES_TO_DEVICE
+from rllib_conspec.algorithm.augmented import Augmented
 from rllib_conspec.algorithm.report import Pointer, RewardUpdate, episodes_at
 from rllib_conspec.algorithm.seeding import derived_seed, seed_everything
+from rllib_conspec.algorithm.shared_parts import average_gradients, begin_equal
 from rllib_conspec.algorithm.threads import cores_for
 from rllib_conspec.auxiliary.base import PolicyBatch
 from rllib_conspec.networks.devices import bytes_sent
@@ -65,6 +67,12 @@ class RewardModelLearner(TorchLearner):
         waiting = config.episodes_per_batch is not None and not config.sample_ahead
         shape = self.module[DEFAULT_MODULE_ID].observation_space.shape
         return math.prod(shape) if waiting and config.num_env_runners else 0
+
+    def weights(self) -> dict[str, Any]:
+        """What a rollout worker needs of the policy."""
+        name = f"{COMPONENT_RL_MODULE}/{DEFAULT_MODULE_ID}"
+        state = self.get_state(components=[name], inference_only=True)
+        return {key: state[key] for key in (COMPONENT_RL_MODULE, WEIGHTS_SEQ_NO)}
 
     def update_reward_model(self, chosen: Sequence[tuple[Any, Pointer]]) -> RewardUpdate:
         """Learn from episodes (fetched here)."""
@@ -125,10 +133,18 @@ class EpisodePPOLearner(RewardModelLearner, PPOTorchLearner):
 
     auxiliary: dict[str, Any] = {}  # name → AuxiliaryLoss
 
+    @override(RewardModelLearner)
+    def build(self) -> None:
+        super().build()
+        if self.config.num_learners > 1:
+            begin_equal(self.auxiliary.values())
+        self._augmented = Augmented(list(self.auxiliary.values()), self.config.epsilon)
+
     @override(PPOTorchLearner)
     def update(self, *args: Any, return_state: bool = False, **kwargs: Any) -> Any:
         """PPO's; with `return_state` the policy's weights are part of the answer."""
         seen = self._seen(kwargs["training_data"])
+        self._augmented.begin(self.module[DEFAULT_MODULE_ID].unwrapped())
         with cores_for(observation=self._picture), self._wholly():
             results = super().update(*args, **kwargs)
         if seen is not None:
@@ -164,11 +180,10 @@ class EpisodePPOLearner(RewardModelLearner, PPOTorchLearner):
         data.solve_refs()  # now: RLlib adds steps to these episodes
         return torch.from_numpy(np.concatenate([e.get_observations() for e in data.episodes]))
 
-    def weights(self) -> dict[str, Any]:
-        """What a rollout worker needs of the policy."""
-        name = f"{COMPONENT_RL_MODULE}/{DEFAULT_MODULE_ID}"
-        state = self.get_state(components=[name], inference_only=True)
-        return {key: state[key] for key in (COMPONENT_RL_MODULE, WEIGHTS_SEQ_NO)}
+    @override(PPOTorchLearner)
+    def _uncompiled_update(self, batch: dict[str, Any], **kwargs: Any) -> Any:
+        changed = {name: self._augmented(own) for name, own in batch.items()}
+        return super()._uncompiled_update(changed, **kwargs)
 
     @override(PPOTorchLearner)
     def compute_loss_for_module(self, *, module_id, config, batch, fwd_out) -> Tensor:
@@ -180,9 +195,20 @@ class EpisodePPOLearner(RewardModelLearner, PPOTorchLearner):
         seen = policy_batch(self.module[module_id].unwrapped(), batch, fwd_out)
         for name, extra in self.auxiliary.items():
             value = extra.loss(seen)
-            self.metrics.log_value((module_id, f"{name}_loss"), value.detach(), window=1)
+            if value is None:
+                continue
             loss = loss + value
+            for key, shown in {"loss": value.detach(), **extra.metrics()}.items():
+                self.metrics.log_value((module_id, f"{name}_{key}"), shown, window=1)
         return loss
+
+    @override(PPOTorchLearner)
+    def compute_gradients(self, *args: Any, **kwargs: Any) -> Any:
+        gradients = super().compute_gradients(*args, **kwargs)
+        if self.config.num_learners < 2:
+            return gradients
+        average_gradients(self.auxiliary.values())
+        return {name: parameter.grad for name, parameter in self._params.items()}
 
     @override(PPOTorchLearner)
     def apply_gradients(self, gradients_dict: Any) -> None:
@@ -201,7 +227,7 @@ class EpisodePPOLearner(RewardModelLearner, PPOTorchLearner):
         }
         parameters = self.get_parameters(module)
         for extra in self.auxiliary.values():
-            parameters = [*parameters, *extra.parameters()]
+            parameters = [*parameters, *(p for p in extra.parameters() if p.requires_grad)]
         self.register_optimizer(
             module_id=module_id,
             optimizer=torch.optim.Adam(parameters, eps=config.adam_eps),

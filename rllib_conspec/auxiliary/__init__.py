@@ -9,6 +9,8 @@ REGISTRY = Registry(
     {
         "drac": "rllib_conspec.auxiliary.drac:DrAC",
         "distil": "rllib_conspec.auxiliary.distil:Distil",
+        "curl": "rllib_conspec.auxiliary.curl:CURL",
+        "rad": "rllib_conspec.auxiliary.rad:RAD",
     },
 )
 find_loss = REGISTRY.find

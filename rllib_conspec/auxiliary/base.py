@@ -59,9 +59,23 @@ class AuxiliaryLoss(nn.Module):
     def check(cls, options: Any, shape: tuple[int, ...]) -> None:
         """Raise an `OptionError` where the loss does not fit observations of this shape."""
 
-    def loss(self, batch: PolicyBatch) -> Tensor:
-        """The loss, already weighted."""
+    def augment(self, observations: Tensor) -> Tensor:
+        """What the policy is to learn from instead of these observations [B, (T,) *shape]; asked
+        before every gradient step. PPO then compares with the policy that played, on the same.
+        """
+        return observations
+
+    @property
+    def augments(self) -> bool:
+        return type(self).augment is not AuxiliaryLoss.augment
+
+    def loss(self, batch: PolicyBatch) -> Tensor | None:
+        """The loss, already weighted; None: there is none, it only augments."""
         raise NotImplementedError
+
+    def metrics(self) -> Mapping[str, Tensor]:
+        """What there is to show of the last loss besides its value: name → number."""
+        return {}
 
     @torch.no_grad()
     def after_step(self) -> None:

@@ -134,6 +134,12 @@ def found(checkpoint: str, **flags: Any) -> None:
     help="Random actions last up to so many steps each.",
 )
 @click.option(
+    "--only",
+    metavar="ACTION",
+    multiple=True,
+    help="Random actions are of these, by number or name; once for each of them.",
+)
+@click.option(
     "--episodes", type=click.IntRange(min=1), default=8, show_default=True, help="To keep."
 )
 @click.option("--all", "all_episodes", is_flag=True, help="Keep all, not only successes.")

@@ -21,11 +21,11 @@ ROOM = torch.tensor([(150, 150, 150), (70, 105, 165)])
 class Policy(nn.Module):
     """Logits of three actions and a value, from pictures of 5 × 5."""
 
-    def __init__(self, **view) -> None:
+    def __init__(self, dim=8, **view) -> None:
         super().__init__()
         shape = (3, 5, 5) if view.get("channels") == "first" else (5, 5, 3)
-        self.encoder = build_encoder("conv", shape, 8, **view)
-        self.logits, self.value = nn.Linear(8, 3), nn.Linear(8, 1)
+        self.encoder = build_encoder("conv", shape, dim, **view)
+        self.logits, self.value = nn.Linear(dim, 3), nn.Linear(dim, 1)
 
     def forward(self, observations, rows=None, by=None):
         if by is not None:

@@ -1,6 +1,7 @@
 from dataclasses import asdict, fields
 
 import pytest
+from click.testing import CliRunner
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 
 from rllib_conspec import auxiliary, reward_models
@@ -9,6 +10,7 @@ from rllib_conspec.algorithm.policy import MODEL_CONFIG
 from rllib_conspec.cli import examples
 from rllib_conspec.cli.checks.experiment import load_experiments
 from rllib_conspec.cli.checks.validate import find_algorithm, validate
+from rllib_conspec.cli.main import main
 from rllib_conspec.errors import UserError
 
 
@@ -31,6 +33,12 @@ def test_every_example_is_valid_and_says_what_to_expect(name, tmp_path, monkeypa
         experiment.restore = None
         # What is for a trained policy alone is refused without one.
         experiment.config.get("auxiliary", {}).pop("distil", None)
+    if "recordings" in experiment.config:  # which have to be made first, as the file says
+        with pytest.raises(UserError, match=r"config\.recordings: there is no file"):
+            validate(experiment)
+        flags = ["-f", str(file), "--all", "--episodes", "2"]
+        made = CliRunner().invoke(main, ["record", experiment.config["recordings"], *flags])
+        assert made.exit_code == 0, made.output
     validate(experiment)
 
 

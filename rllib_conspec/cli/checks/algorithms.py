@@ -15,9 +15,11 @@ def find_algorithm(run: Any) -> type:
     from ray.rllib.algorithms.registry import ALGORITHMS
     from ray.tune.registry import TRAINABLE_CLASS, _global_registry, get_trainable_cls
 
+    from rllib_conspec.algorithm import OFFLINE
+
     if inspect.isclass(run):
         return run
-    names = [*ALGORITHMS, *our_algorithms()]
+    names = [*ALGORITHMS, *our_algorithms(), *OFFLINE]
     if not isinstance(run, str):
         raise OptionError("run", f"expected the name of an algorithm, got {show(run)}.")
     if run not in names and not _global_registry.contains(TRAINABLE_CLASS, run):

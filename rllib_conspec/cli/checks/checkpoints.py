@@ -158,6 +158,7 @@ def _sizes(config: Any, facts: Any) -> dict[str, Any]:
 
         model = MODEL_CONFIG | given
         sizes |= {f"model_config.{key}": model[key] for key in MODEL_CONFIG}
+    sizes |= getattr(config, "network_sizes", {})
     if hasattr(config, "reward_models"):
         for name, model in config.reward_models_of().items():
             options = options_of(name, config.reward_models[name], config.preset)

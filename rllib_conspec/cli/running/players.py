@@ -55,12 +55,17 @@ class Player:
 
 class RandomPlayer(Player):
     """Every action as likely as any other, each for 1 to `longest` steps: who changes his mind at
-    every step gets nowhere.
+    every step gets nowhere. Where `only` some are allowed, it is one of these.
     """
 
-    def __init__(self, actions: spaces.Space, seed: int, longest: int = 1) -> None:
+    def __init__(
+        self, actions: spaces.Space, seed: int, longest: int = 1, only: Sequence[int] = ()
+    ) -> None:
         self.name = "random" if longest == 1 else f"random, actions of 1 to {longest} steps"
+        if only:
+            self.name += f", only {', '.join(map(str, only))}"
         self._actions, self._longest = actions, longest
+        self._only = list(only)
         self._rng = np.random.default_rng(seed)
         self._action, self._left = None, 0
         actions.seed(seed)
@@ -70,7 +75,8 @@ class RandomPlayer(Player):
 
     def choose(self, observation: Any) -> Any:
         if self._left == 0:
-            self._action = self._actions.sample()
+            some = self._only
+            self._action = self._rng.choice(some) if some else self._actions.sample()
             self._left = int(self._rng.integers(1, self._longest + 1))
         self._left -= 1
         return self._action
@@ -131,6 +137,24 @@ def action_names(game: gym.Env) -> list[str]:
         if len(names) == count:
             return names
     return [str(number) for number in range(count)]
+
+
+def numbers_of(actions: Sequence[str], game: gym.Env) -> list[int]:
+    """The numbers of actions that are given by number or name."""
+    if not actions:
+        return []
+    if not isinstance(game.action_space, spaces.Discrete):
+        raise UserError("record: --only needs an environment with Discrete actions.")
+    names = action_names(game)
+    known = {name.upper(): i for i, name in enumerate(names)}
+    known |= {str(i): i for i in range(len(names))}
+    for action in actions:
+        if action.upper() not in known:
+            raise UserError(
+                f"record: --only: unknown action {action!r}; they are {', '.join(names)}."
+                + did_you_mean(action.upper(), names)
+            )
+    return [known[action.upper()] for action in actions]
 
 
 def read_actions(file: str, names: Sequence[str]) -> list[int]:

@@ -35,6 +35,7 @@ def record(
     actions: tuple[str, ...],
     keyboard: bool,
     repeat: int,
+    only: tuple[str, ...],
     episodes: int,
     all_episodes: bool,
     max_steps: int | None,
@@ -44,6 +45,8 @@ def record(
     """Play, keep and write; see `rllib record --help` for the arguments."""
     if sum((policy is not None, bool(actions), keyboard)) > 1:
         raise UserError("record: give one of --policy, --actions and --keyboard.")
+    if only and (policy is not None or actions or keyboard):
+        raise UserError("record: --only is for random actions.")
     task = Task.of(file, env, env_config, policy)
     if not Path(out).absolute().parent.is_dir():
         raise UserError(f"record: {Path(out).absolute().parent} is not a directory.")
@@ -53,7 +56,7 @@ def record(
             "record: with success top_k no episode succeeds by itself; keep all with --all."
         )
     with contextlib.closing(task.make()) as game:
-        player = _player(task, game, policy, actions, keyboard, repeat, seed)
+        player = _player(task, game, policy, actions, keyboard, repeat, only, seed)
         goal = Goal(len(actions) or episodes, len(actions) or None, max_steps)
         session = Session(goal, judge, all_episodes, talkative=bool(actions) or keyboard)
         with contextlib.closing(player):
@@ -136,6 +139,7 @@ def _player(
     actions: tuple[str, ...],
     keyboard: bool,
     repeat: int,
+    only: tuple[str, ...],
     seed: int,
 ) -> players.Player:
     if policy is not None:
@@ -144,7 +148,7 @@ def _player(
         return players.ListPlayer(actions, game)
     if keyboard:
         return players.KeyboardPlayer(game)
-    return players.RandomPlayer(game.action_space, seed, repeat)
+    return players.RandomPlayer(game.action_space, seed, repeat, players.numbers_of(only, game))
 
 
 class Task:

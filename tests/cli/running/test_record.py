@@ -45,6 +45,21 @@ def test_a_list_of_actions(rllib, tmp_path):
     assert not episode.rest.actions.any() and len(episode) == 65
 
 
+def test_random_actions_may_be_only_some(rllib, tmp_path):
+    config = ["--env", "rllib_conspec:MultiKeyToDoor-v0", "--env-config", "{keys: 1}"]
+    only = ["--only", "0", "--only", "3"]
+    result = rllib("record", "some.rec", *config, *only, "--all", "--episodes", 4)
+    assert result.exit_code == 0, result.output
+    found = load(tmp_path / "some.rec")
+    assert found.player == "random, only 0, 3"
+    for episode in found.episodes:
+        assert set(episode.rest.actions.tolist()) == {0, 3}
+    unknown = rllib("record", "some.rec", *config, "--only", "UPP")
+    assert unknown.stderr.startswith("rllib: record: --only: unknown action 'UPP'; they are 0, 1")
+    both = rllib("record", "some.rec", *config, "--only", "0", "--keyboard")
+    assert both.stderr == "rllib: record: --only is for random actions.\n"
+
+
 def test_who_gives_up_writes_nothing(rllib, tmp_path):
     config = ["--env", "rllib_conspec:MultiKeyToDoor-v0", "--env-config", "{keys: 4}"]
     refused = rllib("record", "demos.rec", *config, "--max-steps", "300")
