@@ -25,8 +25,8 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from rllib_conspec import auxiliary
-from rllib_conspec.algorithm.iteration import BYTES_TO_DEVICE
 from rllib_conspec.algorithm.augmented import Augmented
+from rllib_conspec.algorithm.iteration import BYTES_TO_DEVICE
 from rllib_conspec.algorithm.report import Pointer, RewardUpdate, episodes_at
 from rllib_conspec.algorithm.seeding import derived_seed, seed_everything
 from rllib_conspec.algorithm.shared_parts import average_gradients, begin_equal

@@ -13,6 +13,6 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [FOLDER, os.environ.get(
 
 @pytest.fixture(scope="session")
 def recording(tmp_path_factory):
-    from planted import record
+    from planted_game import record
 
     return record(tmp_path_factory.mktemp("coins") / "coins.rec")

@@ -2,7 +2,7 @@
 
 import pytest
 from inside import comparable, differences, flat
-from planted import coins_config
+from planted_game import coins_config
 from ray.rllib.algorithms.algorithm import Algorithm
 
 # Of RLlib's loop: a time, and lengths that it smooths on the worker, outside of checkpoints.

@@ -1,7 +1,7 @@
 """What a Decision Transformer can be told, and one line for what it cannot."""
 
 import pytest
-from planted import Coins, coins_config
+from planted_game import Coins, coins_config
 
 from rllib_conspec.algorithm import DecisionTransformerConfig
 from rllib_conspec.errors import OptionError

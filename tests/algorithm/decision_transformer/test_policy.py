@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from planted import STEPS, coins_config
+from planted_game import STEPS, coins_config
 from ray.rllib.core import DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.training_data import TrainingData

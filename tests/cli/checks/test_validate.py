@@ -108,8 +108,8 @@ keys1:
         ("  env: rllib_conspec:MultiKeyToDoor-v0\n", "", "env: missing."),
         (
             "rnd:",
-            "rdn:",
-            "config.reward_models.rdn: unknown reward model; there are conspec, rnd, rrd, "
+            "rndd:",
+            "config.reward_models.rndd: unknown reward model; there are conspec, rnd, rrd, "
             'rudder, synthrs, and import paths package.module:Class. Did you mean "rnd"?',
         ),
         (
@@ -162,8 +162,8 @@ keys1:
         ),
         (
             "training_iteration: 500",
-            "conspec/frozen: 3, rdn/anything: 1",
-            "stop.rdn/anything: unknown metric.",
+            "conspec/frozen: 3, rndd/anything: 1",
+            "stop.rndd/anything: unknown metric.",
         ),
         ("lr: 0.0002", "success: gaol", "config.success: must be sparse, goal, top_k or an import"),
         (
