@@ -1,4 +1,4 @@
-"""Lets the tests of this folder, and Ray's workers, import `planted`; and what they share."""
+"""Lets the tests of this folder, and Ray's workers, import `planted_game`; and what they share."""
 
 import os
 import sys
