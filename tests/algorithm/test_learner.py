@@ -1,8 +1,5 @@
 """The learner: minibatches of whole episodes, auxiliary losses, reward models beside the policy."""
 
-import os
-import signal
-
 import numpy as np
 import pytest
 import torch
@@ -13,7 +10,6 @@ from tiny import clock_config, keys_config, plain_config
 
 from rllib_conspec import WholeEpisodePPOConfig
 from rllib_conspec.algorithm.learner import COMPONENT_REWARD_MODEL, policy_batch
-from rllib_conspec.algorithm.lost_learners import LearnersLost
 
 
 def minibatches_of_one_iteration(algo):
@@ -264,34 +260,3 @@ def test_two_learners_get_whole_episodes(two_learners):
     lengths = on_learners(two_learners, lambda learner: learner.lengths)
     assert all(lengths)
     assert min(min(own) for own in lengths) >= shortest
-
-
-def test_the_death_of_one_learner_ends_training_and_what_was_learned_is_saved(
-    two_learners, built, tmp_path
-):
-    """Killed in the middle of an update, which is taken back. Comes last: one learner is left."""
-    two_learners.train()
-    before = states(two_learners)[0], policies(two_learners)[0]
-
-    def die_in_mid_update(learner):
-        steps, original = [], learner.compute_losses
-
-        def step_or_die(*, fwd_out, batch):
-            steps.append(1)
-            if len(steps) == 3 and learner._learner_index == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return original(fwd_out=fwd_out, batch=batch)
-
-        learner.compute_losses = step_or_die
-
-    on_learners(two_learners, die_in_mid_update)
-    for _ in range(2):  # it does not go on as if nothing had happened
-        with pytest.raises(LearnersLost) as caught:
-            two_learners.train()
-        assert str(caught.value).startswith("learner 1 of 2 died: ")
-        assert "\n" not in str(caught.value)
-    assert (states(two_learners), policies(two_learners)) == ([before[0]], [before[1]])
-    two_learners.save_to_path(tmp_path / "checkpoint")
-    restored = built(two_learner_config().learners(num_learners=0))
-    restored.restore_from_path(tmp_path / "checkpoint")
-    assert (states(restored)[0], policies(restored)[0]) == before
