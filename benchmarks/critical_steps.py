@@ -51,7 +51,7 @@ def play(
     configuration.
     """
     config = algorithm.config.copy(copy_frozen=False)
-    here = {"episodes_per_batch": count, "num_env_runners": 0, "sample_ahead": False}
+    here = {"episodes_per_batch": count, "num_env_runners": 0}
     for name, value in (here | changes).items():
         setattr(config, name, value)
     config.validate()

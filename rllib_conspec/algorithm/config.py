@@ -57,7 +57,6 @@ class RewardModelConfig(AlgorithmConfig):
         self.episodes_per_update: int = 16
         self.max_pay_age: int | None = None
         self.worker_timeout_s: float = 300.0
-        self.sample_ahead: bool = False
         self.facts: environments.Facts | None = None  # what looking at the environment found
         self.observation_key: str | None = None
 
@@ -302,7 +301,6 @@ class EpisodesConfig(RewardModelConfig):
         max_steps: int | None = NotProvided,
         observation_key: str | None = NotProvided,
         epsilon: float = NotProvided,
-        sample_ahead: bool = NotProvided,
     ) -> EpisodesConfig:
         """Set how many whole episodes make a training batch (B) and a minibatch.
 
@@ -313,9 +311,6 @@ class EpisodesConfig(RewardModelConfig):
             observation_key: Of Dict observations, the entry that the agent sees.
             epsilon: Share of the actions that are drawn evenly from all instead of by the policy,
                 while it explores. Discrete actions only.
-            sample_ahead: Let remote workers play the next batch while the reward models learn. It
-                hides the shorter of the two, and pays with a snapshot that is one iteration older
-                than in Algorithm 1, whose order is the default.
         """
         if per_batch is not NotProvided:
             self.episodes_per_batch = per_batch
@@ -327,8 +322,6 @@ class EpisodesConfig(RewardModelConfig):
             self.observation_key = observation_key
         if epsilon is not NotProvided:
             self.epsilon = epsilon
-        if sample_ahead is not NotProvided:
-            self.sample_ahead = sample_ahead
         return self
 
     @property
@@ -378,8 +371,6 @@ class EpisodesConfig(RewardModelConfig):
             )
         if self.max_episode_steps is not None:
             check_whole_number("max_episode_steps", self.max_episode_steps, least=1)
-        if self.sample_ahead and self.num_env_runners == 0 and not self.in_evaluation:
-            raise OptionError("sample_ahead", "needs remote workers: set num_env_runners.")
         check_model_config(self._model_config)
         self._look_at_environment()
         # Our connectors have no state that workers would have to share.

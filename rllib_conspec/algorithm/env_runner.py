@@ -31,6 +31,7 @@ from rllib_conspec.success import success_function
 
 COMPONENT_SNAPSHOT = "reward_snapshot"
 REPORT = "report"
+NOTHING_AHEAD = (None, None)
 ENDLESS = 100_000  # steps of an episode after which nobody expects its end
 
 
@@ -54,6 +55,7 @@ class EpisodeRunner(SingleAgentEnvRunner):
         self.failure: BaseException | None = None
         self.position = 0  # where training stands, for seeds
         self._heard: dict[str, int] = {}  # numbers of the news
+        self._ahead: tuple[Any, Any] = NOTHING_AHEAD  # what was asked for, and what was played
         self._report = Report()
         self._pieces: dict[str, list[SingleAgentEpisode]] = {}  # of episodes that go on
         self._paid: list[SingleAgentEpisode] = []  # pieces of finished ones, not yet given out
@@ -219,26 +221,45 @@ class EpisodeRunner(SingleAgentEnvRunner):
         episodes = self._sample_as_rllib(**kwargs)
         return self._pay_and_note(episodes, time.perf_counter() - start)
 
+    def play_ahead(self, position: int, news: Mapping[str, News], batches: int) -> None:
+        """Play what `sample_shares` is going to be asked for: the policy's weights are known while
+        the reward models still learn, and only pay has to wait for them. What is asked for in the
+        end says whether it is of any use.
+        """
+        self.hear(news)
+        self.position = position
+        if self._share() and self._plays_quickly():
+            self._ahead = self._asked(batches), self._played(batches)
+
+    def _asked(self, batches: int) -> tuple[Any, ...]:
+        """All that what is played depends on."""
+        return self.position, batches, self._heard.get("weights")
+
     def _play_batches(self, count: int) -> Iterator[_Played]:
         """This worker's share of `count` batches; of one where RLlib's loop plays.
 
         The report and RLlib's metrics are a batch's own if they are taken before the next one.
         """
-        start, quick = time.perf_counter(), self._plays_quickly()
-        share = self._share()
+        quick = self._plays_quickly()
+        (asked, played), self._ahead = self._ahead, NOTHING_AHEAD
+        batches, seconds = played if asked == self._asked(count) else self._played(count)
+        for episodes in batches:
+            if quick and episodes:
+                self._count(episodes)
+            yield self._pay_and_note(episodes, seconds / len(batches))
+
+    def _played(self, count: int) -> tuple[list[list[SingleAgentEpisode]], float]:
+        """This worker's share of `count` batches, unpaid, and the seconds that it took."""
+        start, share = time.perf_counter(), self._share()
         if share == 0:
             batches = [[] for _ in range(count)]
-        elif quick:
+        elif self._plays_quickly():
             episodes = self._play_quickly(count * share)
             # In the order in which they were started: no batch gets more of the short ones.
             batches = [episodes[i : i + share] for i in range(0, len(episodes), share)]
         else:
             batches = [self._sample_as_rllib(num_episodes=share)]
-        seconds = (time.perf_counter() - start) / len(batches)
-        for episodes in batches:
-            if quick and episodes:
-                self._count(episodes)
-            yield self._pay_and_note(episodes, seconds)
+        return batches, time.perf_counter() - start
 
     def _pay_and_note(self, episodes: list[SingleAgentEpisode], seconds: float) -> _Played:
         """Pay for episodes that took so long to play."""

@@ -64,9 +64,9 @@ class RewardModelLearner(TorchLearner):
     def _picture(self) -> int:
         """Numbers in an observation, where rollout workers leave their cores to the learner."""
         config = self.config
-        waiting = config.episodes_per_batch is not None and not config.sample_ahead
+        waiting = config.episodes_per_batch is not None and config.num_env_runners
         shape = self.module[DEFAULT_MODULE_ID].observation_space.shape
-        return math.prod(shape) if waiting and config.num_env_runners else 0
+        return math.prod(shape) if waiting else 0
 
     def weights(self) -> dict[str, Any]:
         """What a rollout worker needs of the policy."""

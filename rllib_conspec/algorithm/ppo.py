@@ -3,7 +3,8 @@ baseline.
 
 An iteration makes one request to the workers and two to the learners: workers get what is new and
 give shares of episodes; learners train the policy and answer with its weights, then train the
-reward models and answer with a snapshot. Both go to the workers with the next request.
+reward models and answer with a snapshot. Both go to the workers with the next request. While the
+reward models learn, workers that play elsewhere have the policy's new weights and play on already.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ from rllib_conspec.algorithm.stock import Part, Round, Stock
 from rllib_conspec.errors import OptionError
 from rllib_conspec.reward_models.together import pay_alike
 
-AHEAD = "sample_ahead"  # tag of requests to workers that are not waited for
+# Tags of requests to workers that are not waited for: rounds, and batches that are paid for later.
+AHEAD, PLAY = "sample_ahead", "play_ahead"
 # The paper's appendix, where no preset says otherwise.
 APPENDIX = {
     "lr": 2e-4,
@@ -183,10 +185,7 @@ class WholeEpisodePPO(RewardModelAlgorithm, PPO):
     @property
     def _plays_rounds(self) -> bool:
         """Whether batches may come that change nothing, and remote workers to play on meanwhile."""
-        config = self.config
-        return bool(
-            config.num_env_runners and not config.learn_without_reward and not config.sample_ahead
-        )
+        return bool(self.config.num_env_runners and not self.config.learn_without_reward)
 
     @property
     def _batches_per_round(self) -> int:
@@ -206,10 +205,19 @@ class WholeEpisodePPO(RewardModelAlgorithm, PPO):
             paid = any(r.any_reward for r in reports)
             if self.config.learn_without_reward or paid:
                 self._update(shares, reports)
-        if self.config.sample_ahead:
-            # Workers play the next batch while the reward models learn.
-            self._ask_ahead(self._stock.ask(self._position))
+                self._play_ahead()
         return list(reports)
+
+    def _play_ahead(self) -> None:
+        """Have the next batch played, by the new weights, while the reward models learn. It is paid
+        for afterwards, by what they have learned, as in Algorithm 1.
+        """
+        if self._reward_model is None or not self.config.num_env_runners:
+            return
+        round_, news = self._stock.ask(self._position), {"weights": self._news["weights"]}
+        self.env_runner_group.foreach_env_runner_async(
+            partial(_play_for_later, round_=round_, news=news), tag=PLAY
+        )
 
     def _sample(self) -> None:
         """Fill the stock with every worker's answer: to the request made ahead, or to a new one.
@@ -238,6 +246,7 @@ class WholeEpisodePPO(RewardModelAlgorithm, PPO):
     def _answers(self) -> tuple[Round, list[list[Part]]]:
         """What was asked for, and every worker's parts of it."""
         group, limit = self.env_runner_group, self.config.sample_timeout_s
+        group.fetch_ready_async_reqs(tags=PLAY, timeout_seconds=limit)  # or who failed in them
         found = group.fetch_ready_async_reqs(tags=AHEAD, timeout_seconds=limit)
         ahead = []
         for _, (round_, parts) in sorted(found, key=lambda answer: answer[0]):
@@ -320,6 +329,10 @@ class WholeEpisodePPO(RewardModelAlgorithm, PPO):
 def _play(runner: EpisodeRunner, round_: Round, news: Mapping[str, News]) -> Any:
     """The round that was asked for, and this worker's parts of its batches."""
     return round_, runner.sample_shares(round_.position, news, round_.batches)
+
+
+def _play_for_later(runner: EpisodeRunner, round_: Round, news: Mapping[str, News]) -> None:
+    runner.play_ahead(round_.position, news, round_.batches)
 
 
 class WholeEpisodes(TrainingData):

@@ -117,7 +117,7 @@ VOLATILE = {
     "date",
     "duration",
 }
-VOLATILE |= {"pid", "hostname", "ip", "perf", "restore", "trial", "config"}
+VOLATILE |= {"outstanding", "pid", "hostname", "ip", "perf", "restore", "trial", "config"}
 
 
 def comparable(result, prefix=""):

@@ -181,9 +181,8 @@ def test_a_worker_that_dies_with_a_round(built):
     assert "died" in told[0]
 
 
-@pytest.mark.parametrize("options", [{"learn_without_reward": True}, {"sample_ahead": True}])
-def test_where_every_batch_may_change_something_one_is_asked_for(built, options):
-    algo = built(lottery().update_from_dict(options))
+def test_where_every_batch_may_change_something_one_is_asked_for(built):
+    algo = built(lottery().training(learn_without_reward=True))
     with rounds_asked(algo) as asked:
         for _ in range(3):
             algo.train()

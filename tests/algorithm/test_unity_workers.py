@@ -103,6 +103,7 @@ def test_the_driver_has_no_player_of_its_own(pair):
 def test_a_player_lost_in_mid_episode_is_replaced_and_only_its_episodes_are_dropped(pair, which):
     before, already = players(pair), dropped(pair.train())
     disturb(pair, which)
+    assert_whole_batch(pair.train())  # the next batch had been played; the one after it is hit
     result = pair.train()
     (incident,) = result["incidents"]
     assert incident.startswith("rollout worker 1: the Unity player ")
@@ -130,6 +131,7 @@ def test_a_player_that_leaves_in_the_handshake_is_started_again(ray_local, tmp_p
         assert int(memory.read_text()) > 1
         memory.write_text("0")
         disturb(algo, signal.SIGKILL)
+        assert_whole_batch(algo.train())  # was played ahead
         result = algo.train()
         assert dropped(result) == AGENTS
         assert_whole_batch(result)
