@@ -33,6 +33,7 @@ def ratio(name: str, *, frozen: bool) -> float:
         for label, algorithm in algorithms.items():
             start = time.perf_counter()
             algorithm.train()
+            finish(algorithm)
             if n:  # the first one warms up
                 times[label].append(time.perf_counter() - start)
     for algorithm in algorithms.values():
@@ -44,6 +45,13 @@ def ratio(name: str, *, frozen: bool) -> float:
         flush=True,
     )
     return median["ConSpec"] / median["PPO"]
+
+
+def finish(algorithm) -> None:
+    """Wait for what its workers play ahead: it is work of this side, and not to be done in the
+    other one's time.
+    """
+    algorithm.env_runner_group.foreach_env_runner(lambda runner: None, local_env_runner=False)
 
 
 def orangetree_batches(count: int = 8) -> list[tuple[list, list]]:

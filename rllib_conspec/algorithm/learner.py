@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ from rllib_conspec.algorithm.iteration import BYTES_TO_DEVICE
 from rllib_conspec.algorithm.report import Pointer, RewardUpdate, episodes_at
 from rllib_conspec.algorithm.seeding import derived_seed, seed_everything
 from rllib_conspec.algorithm.shared_parts import average_gradients, begin_equal
-from rllib_conspec.algorithm.threads import cores_for
+from rllib_conspec.algorithm.threads import cores_for, cores_to_spare
 from rllib_conspec.auxiliary.base import PolicyBatch
 from rllib_conspec.networks.devices import bytes_sent
 from rllib_conspec.networks.normalizing import normalizes, observe
@@ -68,6 +68,11 @@ class RewardModelLearner(TorchLearner):
         shape = self.module[DEFAULT_MODULE_ID].observation_space.shape
         return math.prod(shape) if waiting else 0
 
+    @cached_property
+    def _spare(self) -> int | None:
+        """Cores for the reward models: workers may be playing meanwhile."""
+        return cores_to_spare(self.config.num_env_runners) or None
+
     def weights(self) -> dict[str, Any]:
         """What a rollout worker needs of the policy."""
         name = f"{COMPONENT_RL_MODULE}/{DEFAULT_MODULE_ID}"
@@ -77,7 +82,8 @@ class RewardModelLearner(TorchLearner):
     def update_reward_model(self, chosen: Sequence[tuple[Any, Pointer]]) -> RewardUpdate:
         """Learn from episodes (fetched here)."""
         start, sent = time.perf_counter(), bytes_sent()
-        with self._reward_lock, cores_for(self.reward_model.num_parameters, self._picture):
+        size = self.reward_model.num_parameters
+        with self._reward_lock, cores_for(size, self._picture, most=self._spare):
             metrics = self.reward_model.update(episodes_at(chosen))
             hints, snapshot = self.reward_model.hints(), self.reward_model.snapshot()
         seconds, sent = time.perf_counter() - start, bytes_sent() - sent

@@ -4,7 +4,7 @@ baseline.
 An iteration makes one request to the workers and two to the learners: workers get what is new and
 give shares of episodes; learners train the policy and answer with its weights, then train the
 reward models and answer with a snapshot. Both go to the workers with the next request. While the
-reward models learn, workers that play elsewhere have the policy's new weights and play on already.
+reward models learn, workers with cores of their own have the policy's new weights and play on.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from rllib_conspec.algorithm.learner import WEIGHTS, EpisodePPOLearner
 from rllib_conspec.algorithm.lost_learners import LearnersLost
 from rllib_conspec.algorithm.report import Report, Share, fetched
 from rllib_conspec.algorithm.stock import Part, Round, Stock
+from rllib_conspec.algorithm.threads import cores_to_spare
 from rllib_conspec.errors import OptionError
 from rllib_conspec.reward_models.together import pay_alike
 
@@ -181,6 +182,10 @@ class WholeEpisodePPO(RewardModelAlgorithm, PPO):
         self._pays_by: Any = None  # the snapshot that was told last
         super().setup(config)
         self._stock = Stock(self._batches_per_round)
+        # Where workers and reward models would share the same cores, nothing is gained.
+        workers = self.config.num_env_runners
+        waiting = workers > 0 and self._reward_model is not None
+        self._plays_ahead = waiting and cores_to_spare(workers) > 0
 
     @property
     def _plays_rounds(self) -> bool:
@@ -212,7 +217,7 @@ class WholeEpisodePPO(RewardModelAlgorithm, PPO):
         """Have the next batch played, by the new weights, while the reward models learn. It is paid
         for afterwards, by what they have learned, as in Algorithm 1.
         """
-        if self._reward_model is None or not self.config.num_env_runners:
+        if not self._plays_ahead:
             return
         round_, news = self._stock.ask(self._position), {"weights": self._news["weights"]}
         self.env_runner_group.foreach_env_runner_async(

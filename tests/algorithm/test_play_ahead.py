@@ -51,7 +51,8 @@ def counts(algo):
 
 @pytest.fixture(scope="module")
 def ahead(ray_local):
-    algo = counting_config().build_algo()
+    with patch("rllib_conspec.algorithm.ppo.cores_to_spare", return_value=1):  # on any machine
+        algo = counting_config().build_algo()
     make_prototypes_pay(algo)
     yield algo
     algo.stop()
@@ -106,8 +107,12 @@ def test_what_other_weights_played_is_not_used(ahead):
     assert counts(ahead) == (plays + 2, asked + 1)
 
 
-def test_without_a_reward_model_there_is_nothing_to_wait_for(ray_local):
-    algo = plain_config(runners=1).env_runners(env_runner_cls=Counting).build_algo()
+@pytest.mark.parametrize(
+    ("config", "spare"), [(plain_config, 1), (keys_config, 0)], ids=["no reward model", "no core"]
+)
+def test_where_nothing_would_be_gained_workers_wait(ray_local, config, spare):
+    with patch("rllib_conspec.algorithm.ppo.cores_to_spare", return_value=spare):
+        algo = config(runners=1).env_runners(env_runner_cls=Counting).build_algo()
     results = [algo.train() for _ in range(2)]
     found = counts(algo)
     algo.stop()

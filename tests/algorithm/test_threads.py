@@ -3,7 +3,8 @@ import os
 import pytest
 import torch
 
-from rllib_conspec.algorithm.threads import LARGE, PICTURE, cores_for
+from rllib_conspec.algorithm import threads
+from rllib_conspec.algorithm.threads import LARGE, PICTURE, cores_for, cores_to_spare
 
 
 @pytest.fixture
@@ -35,3 +36,16 @@ def test_threads_are_given_back_after_an_error(one_thread):
     with pytest.raises(ZeroDivisionError), cores_for(LARGE):
         _ = 1 / 0
     assert torch.get_num_threads() == 1
+
+
+@pytest.mark.parametrize(("machines", "workers", "spare"), [(1, 2, 6), (1, 9, 0), (2, 9, 8)])
+def test_workers_on_other_machines_leave_all_cores(monkeypatch, machines, workers, spare):
+    monkeypatch.setattr(threads.os, "sched_getaffinity", lambda _: set(range(8)))
+    nodes = [{"Alive": True}] * machines + [{"Alive": False}]
+    monkeypatch.setattr(threads.ray, "nodes", lambda: nodes)
+    assert cores_to_spare(workers) == spare
+
+
+def test_a_part_of_the_cores(one_thread):
+    with cores_for(LARGE, most=3):
+        assert torch.get_num_threads() == 3
