@@ -19,9 +19,10 @@ from episodes import lengthened, random_episodes
 
 from rllib_conspec.episodes import Episode
 from rllib_conspec.reward_models.conspec import loss as L
-from rllib_conspec.reward_models.conspec.contrast import Contrast, contrastive_loss
+from rllib_conspec.reward_models.conspec.contrast import contrastive_loss
 from rllib_conspec.reward_models.conspec.options import ConSpecOptions
 from rllib_conspec.reward_models.conspec.prototypes import Prototypes
+from rllib_conspec.reward_models.conspec.view import Contrast
 
 SHAPE = (5, 5, 3)
 

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from rllib_conspec.episodes import Episode, PackedEpisode
-from rllib_conspec.reward_models.conspec.contrast import Contrast
 from rllib_conspec.reward_models.conspec.options import ConSpecOptions
+from rllib_conspec.reward_models.conspec.view import Contrast
 
 # The newest batches that hold this many successes and failures together are judged on.
 HELD_OUT = 4

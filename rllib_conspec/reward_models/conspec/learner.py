@@ -15,9 +15,7 @@ from rllib_conspec.networks.normalizing import normalizes, observe
 from rllib_conspec.reward_models.conspec import loss as L
 from rllib_conspec.reward_models.conspec.ages import HELD_OUT, Ages
 from rllib_conspec.reward_models.conspec.contrast import (
-    Contrast,
     ContrastiveLoss,
-    View,
     best_matches,
     best_unclaimed,
     contrastive_loss,
@@ -29,6 +27,7 @@ from rllib_conspec.reward_models.conspec.options import ConSpecOptions
 from rllib_conspec.reward_models.conspec.prototypes import Prototypes
 from rllib_conspec.reward_models.conspec.recolouring import Recolouring
 from rllib_conspec.reward_models.conspec.scorer import Snapshot
+from rllib_conspec.reward_models.conspec.view import Contrast, View
 
 MEMORIES = {"newest": Newest, "ages": Ages}
 # Best frames of an episode, for each prototype, that all steps on one draw look at.

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 import numpy as np
 
 from rllib_conspec.episodes import Episode, PackedEpisode
-from rllib_conspec.reward_models.conspec.contrast import Contrast
 from rllib_conspec.reward_models.conspec.options import ConSpecOptions
+from rllib_conspec.reward_models.conspec.view import Contrast
 
 T = TypeVar("T")
 

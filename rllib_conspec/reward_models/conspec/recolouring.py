@@ -17,8 +17,8 @@ import torch
 from rllib_conspec.networks.devices import copied
 from rllib_conspec.networks.palette import repaint
 from rllib_conspec.reward_models.conspec import loss as L
-from rllib_conspec.reward_models.conspec.contrast import Contrast, View
 from rllib_conspec.reward_models.conspec.prototypes import Prototypes
+from rllib_conspec.reward_models.conspec.view import Contrast, View
 
 STEPS = 8  # gradient steps on one draw of episodes
 

@@ -4,10 +4,9 @@ import builders
 import torch
 
 from rllib_conspec.reward_models.conspec.contrast import (
-    Contrast,
-    View,
     contrastive_loss,
 )
+from rllib_conspec.reward_models.conspec.view import Contrast, View
 
 
 def evaluate(model, o, active, live, exemplars):

@@ -13,13 +13,12 @@ from hypothesis import given, settings
 
 from rllib_conspec.reward_models.conspec import loss as L
 from rllib_conspec.reward_models.conspec.contrast import (
-    Contrast,
-    View,
     best_matches,
     best_unclaimed,
     contrastive_loss,
     overlaps,
 )
+from rllib_conspec.reward_models.conspec.view import Contrast, View
 
 
 @given(problems())

@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rllib_conspec.reward_models.conspec.contrast import (
-    Contrast,
-    View,
     contrastive_loss,
 )
+from rllib_conspec.reward_models.conspec.view import Contrast, View
 
 
 def count_encoded(model) -> list[int]:
