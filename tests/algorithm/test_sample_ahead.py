@@ -52,7 +52,7 @@ def test_a_restored_state_does_not_learn_from_what_was_played_before(ahead, tmp_
 
 
 def test_the_papers_order_is_the_default(ray_local):
-    algo = keys_config(runners=2).build_algo()
+    algo = keys_config(runners=1).build_algo()
     first = version_of(algo)
     reports, _ = reports_of(algo, 3)
     algo.stop()
