@@ -53,12 +53,15 @@ def experiment(**config):
     }
 
 
+# Workers take seconds to start: two where they share what is paid, one where two models pay, none
+# where the learner fails.
 EXPERIMENTS = {
-    "forgetful": experiment(reward_models={"forgetful:Forgetful": {}}),
+    "forgetful": experiment(reward_models={"forgetful:Forgetful": {}}, num_env_runners=0),
     "alone": experiment(reward_models={"visits:Visits": {"coeff": 0.2}}),
     "together": experiment(
         preset="paper",
         success="top_k",
+        num_env_runners=1,
         reward_models={"conspec": EAGER, "visits:Visits": {"coeff": 0.2}},
     ),
 }

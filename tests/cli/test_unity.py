@@ -101,5 +101,5 @@ def test_ctrl_c_resume_and_kill_leave_no_player(command, tmp_path):
     second.process.kill()
     killed = time.monotonic()
     while players(logs):
-        assert time.monotonic() - killed < 5, "a player outlives its driver"
+        assert time.monotonic() - killed < 30, "a player outlives its driver"
         time.sleep(0.05)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Collection, Sequence
 from typing import Any
 
@@ -63,15 +64,26 @@ class ConSpecLearner:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(int(self._rng.integers(2**31)))
             self.model = Prototypes(options, shape, **view).to(device)
-        self.optimizer = torch.optim.AdamW(
+        self._optimizer_state: dict[str, Any] | None = None  # from a checkpoint
+        self.recolouring = Recolouring(self.model, view)
+        self.unseen_separation = np.full(options.num_prototypes, np.nan)
+
+    @functools.cached_property
+    def optimizer(self) -> torch.optim.Optimizer:
+        """Made when it is first needed: torch imports its compiler with the first optimizer of a
+        process, more than a second, and who looks at a checkpoint needs none.
+        """
+        made = torch.optim.AdamW(
             [p for p in self.model.parameters() if p.requires_grad],
-            lr=options.lr,
+            lr=self.options.lr,
             eps=ADAM_EPS,
-            weight_decay=options.weight_decay,
+            weight_decay=self.options.weight_decay,
             fused=True,  # one pass over the parameters instead of ten
         )
-        self.recolouring = Recolouring(self.model, self.optimizer, view)
-        self.unseen_separation = np.full(options.num_prototypes, np.nan)
+        if self._optimizer_state is not None:
+            made.load_state_dict(self._optimizer_state)
+            self._optimizer_state = None
+        return made
 
     @property
     def num_parameters(self) -> int:
@@ -114,7 +126,8 @@ class ConSpecLearner:
             self.iterations += 1
         elif self.options.recolour and self.learning and self.met.any():
             drawn, _ = self.memory.draw(range(self.active))
-            metrics = self.recolouring.steps(np.flatnonzero(self.met).tolist(), drawn, self._rng)
+            paying = np.flatnonzero(self.met).tolist()
+            metrics = self.recolouring.steps(self.optimizer, paying, drawn, self._rng)
         return metrics | self._counts()
 
     def _gradient_steps(self) -> dict[str, Any]:
@@ -323,7 +336,8 @@ class ConSpecLearner:
 
     def set_state(self, state: dict[str, Any]) -> None:
         self.model.load_state_dict({k: torch.from_numpy(v) for k, v in state["model"].items()})
-        self.optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))
+        self._optimizer_state = copy.deepcopy(state["optimizer"])
+        self.__dict__.pop("optimizer", None)  # the next one begins with that
         self.memory.set_state(state["memory"])
         self.met, self.streak = state["met"].copy(), state["streak"].copy()
         self.active, self.iterations = state["active"], state["iterations"]

@@ -26,10 +26,8 @@ STEPS = 8  # gradient steps on one draw of episodes
 class Recolouring:
     """Holds the teacher, and takes the steps."""
 
-    def __init__(
-        self, model: Prototypes, optimizer: torch.optim.Optimizer, how_to_read: dict[str, Any]
-    ) -> None:
-        self.model, self.optimizer = model, optimizer
+    def __init__(self, model: Prototypes, how_to_read: dict[str, Any]) -> None:
+        self.model = model
         self._paint = {
             "brightest": float(how_to_read.get("observation_range", 255.0)),
             "channels": how_to_read.get("channels", "last"),
@@ -37,7 +35,11 @@ class Recolouring:
         self.teacher: Prototypes | None = None
 
     def steps(
-        self, prototypes: Sequence[int], drawn: Contrast, rng: np.random.Generator
+        self,
+        optimizer: torch.optim.Optimizer,
+        prototypes: Sequence[int],
+        drawn: Contrast,
+        rng: np.random.Generator,
     ) -> dict[str, float]:
         """Take steps for these prototypes on frames of these episodes. Returns metrics.
 
@@ -66,9 +68,9 @@ class Recolouring:
                 both = torch.cat([seen, repaint(seen, **self._paint)])
                 s = self.model.scores(self.model.encode(both), chosen)
                 change = (s - target[:, at].repeat(1, 2)).square().mean()
-                self.optimizer.zero_grad(set_to_none=True)
+                optimizer.zero_grad(set_to_none=True)
                 change.backward()
-                self.optimizer.step()
+                optimizer.step()
                 changes.append(change.detach())
         return {"recolour_loss": float(torch.stack(changes).mean())}
 

@@ -120,12 +120,12 @@ def test_a_log_file_and_a_clean_end(tmp_path):
     port = ports.take(BASE)
     command = [CONSOLE_SCRIPT, "-nographics", "-batchmode", "-logFile", str(log)]
     process = subprocess.Popen([*command, "--mlagents-port", str(port.number)])
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not log.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
     assert process.poll() is None
     os.kill(process.pid, signal.SIGTERM)
-    assert process.wait(10) == 0
+    assert process.wait(60) == 0
     assert log.read_text() == ""
     port.release()
 

@@ -144,7 +144,7 @@ time.sleep(60)
     trainer.kill()
     trainer.wait()
     trainer.stdout.close()
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while os.path.exists(f"/proc/{pid}") and time.monotonic() < deadline:
         with open(f"/proc/{pid}/status") as status:
             if "\nState:\tZ" in status.read():

@@ -33,7 +33,7 @@ def gone_within(pid, seconds):
     return not alive(pid)
 
 
-def eventually(condition, seconds=10):
+def eventually(condition, seconds=60):
     deadline = time.monotonic() + seconds
     while not (found := condition()) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -105,15 +105,15 @@ def test_all_that_a_player_started_ends_with_it(tmp_path):
     os.kill(process.pid, signal.SIGSTOP)
     process.end()
     assert not alive(process.pid)
-    assert gone_within(child, 2)
+    assert gone_within(child, 30)
 
 
 def test_a_player_is_given_time_to_end_by_itself(tmp_path):
     script = executable(tmp_path / "build", "#!/bin/sh\nsleep 0.2\necho done\n")
     process = PlayerProcess([str(script)])
     begin = time.monotonic()
-    process.end(patience=10)
-    assert time.monotonic() - begin < 5
+    process.end(patience=60)
+    assert time.monotonic() - begin < 30
 
 
 def test_a_player_outlives_the_thread_that_asked_for_it(tmp_path):
@@ -143,6 +143,6 @@ time.sleep(60)
     if state == "stopped":
         os.kill(pid, signal.SIGSTOP)
     parent.kill()
-    assert gone_within(pid, 5)
+    assert gone_within(pid, 30)
     parent.wait()
     parent.stdout.close()

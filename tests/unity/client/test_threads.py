@@ -25,5 +25,5 @@ atexit.register(lambda: print(thread.submit(max, 3, 7).result(), flush=True))
 LastingThread("endless").submit(time.sleep, 600)
 """
     command = [sys.executable, "-c", code]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout == "7\n"
