@@ -124,13 +124,13 @@ def assert_descends(model, loss):
 
     Not where two frames tie or a best match is just 0, which no other point nearby shares.
     """
-    trained = dict(model.named_parameters())
+    trained = [p for p in model.parameters() if p.requires_grad]
     for _ in range(3):
         found, expected = descent(trained, loss)
         if found == pytest.approx(expected, rel=0.05, abs=2e-9):
             return
         with torch.no_grad():
-            for parameter in trained.values():
+            for parameter in trained:
                 parameter += 1e-4 * torch.randn_like(parameter)
     assert found == pytest.approx(expected, rel=0.05, abs=2e-9)
 
@@ -138,8 +138,8 @@ def assert_descends(model, loss):
 def descent(trained, loss, step=1e-7):
     """By how much a step along the gradient lowers the loss, and by how much it should."""
     total = loss()
-    gradient = torch.autograd.grad(total, list(trained.values()), allow_unused=True)
-    taken = [(p, g) for p, g in zip(trained.values(), gradient, strict=True) if g is not None]
+    gradient = torch.autograd.grad(total, trained, allow_unused=True)
+    taken = [(p, g) for p, g in zip(trained, gradient, strict=True) if g is not None]
     square = sum(float(g.square().sum()) for _, g in taken)
     length = step / max(1.0, square**0.5)
     with torch.no_grad():
