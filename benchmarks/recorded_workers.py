@@ -188,6 +188,8 @@ class Seats(EnvRunnerGroup):
     def use(self, count: int) -> None:
         """Let only the first `count` workers take part."""
         manager = self._worker_manager
+        # Nobody leaves with a request that is not answered.
+        manager.fetch_ready_async_reqs(timeout_seconds=None)
         if not hasattr(self, "_all"):
             self._all = manager._actors, manager._remote_actor_states
         manager._actors, manager._remote_actor_states = (

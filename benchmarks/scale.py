@@ -9,9 +9,10 @@ prototypes all pay.
 
     python benchmarks/scale.py
 
-Takes about 5 minutes and 3 GB. Expect that the driver's seconds grow with episodes, and hardly with
-frames or workers: `…_workers_exponent:` below 0.25, `…_frames_exponent:` below 0.1 and
-`…_64_over_4_workers:` of at most 2. The learner has to fetch every frame.
+Takes about 5 minutes and 3 GB, and more on a busy machine. The aim is that the driver's seconds
+grow with episodes, and hardly with frames or workers: `…_frames_exponent:` below 0.1 (so it is for
+PPO) and `…_64_over_4_workers:` of at most 2. Expect 3.3 to 3.6 for PPO. The learner has to fetch
+every frame.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ from rllib_conspec import environments
 from rllib_conspec.algorithm.env_runner import EpisodeRunner
 from rllib_conspec.algorithm.extendable import check_settings
 from rllib_conspec.algorithm.learner import with_reward_model_learner
+from rllib_conspec.algorithm.learner_group import WatchedLearners
 from rllib_conspec.algorithm.other_policies import our_policy
 from rllib_conspec.algorithm.policy import VIEW, EpisodePolicy, default_view
 from rllib_conspec.algorithm.seeding import derived_seed
@@ -192,6 +193,20 @@ class RewardModelConfig(AlgorithmConfig):
     @override(AlgorithmConfig)
     def get_default_learner_class(self) -> type:
         return with_reward_model_learner(super().get_default_learner_class())
+
+    @override(AlgorithmConfig)
+    def build_learner_group(
+        self,
+        *,
+        env: Any = None,
+        spaces: Any = None,
+        rl_module_spec: Any = None,
+        placement_group: Any = None,
+    ) -> WatchedLearners:
+        spec = rl_module_spec or self.get_multi_rl_module_spec(env=env, spaces=spaces)
+        return WatchedLearners(
+            config=self.copy(), module_spec=spec, placement_group=placement_group
+        )
 
     @property
     def our_networks(self) -> bool:

@@ -71,10 +71,12 @@ class RewardModelAlgorithm(Algorithm):
         try:
             result = super().step()
         except Exception as error:
+            learners = len(self.learner_group)
             reason = explained(self.learner_group, error)
+            if len(self.learner_group) < learners:  # the others cannot go on
+                self._failure = reason
             if reason is error:
                 raise
-            self._failure = reason
             raise reason from None  # what the living say of it is beside the point
         if self._failure is not None:
             # In a trial of Tune: save what there is, and fail at the next step.

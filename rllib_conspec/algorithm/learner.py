@@ -187,6 +187,18 @@ class EpisodePPOLearner(RewardModelLearner, PPOTorchLearner):
         return torch.from_numpy(np.concatenate([e.get_observations() for e in data.episodes]))
 
     @override(PPOTorchLearner)
+    def _create_iterator_if_necessary(self, **kwargs: Any) -> Any:
+        """RLlib's minibatches, of at least one episode each. RLlib measures them in steps: where
+        this learner's episodes are longer than the others', it would round one down to none.
+        """
+        minibatches = super()._create_iterator_if_necessary(**kwargs)
+        for own in minibatches._batch.policy_batches.values():
+            if Columns.SEQ_LENS in own:
+                least = len(own) // len(own[Columns.SEQ_LENS]) + 1
+                minibatches._minibatch_size = max(minibatches._minibatch_size, least)
+        return minibatches
+
+    @override(PPOTorchLearner)
     def _uncompiled_update(self, batch: dict[str, Any], **kwargs: Any) -> Any:
         changed = {name: self._augmented(own) for name, own in batch.items()}
         return super()._uncompiled_update(changed, **kwargs)

@@ -1,24 +1,23 @@
-"""When the process of a learner is gone: which one, in one line, and what is left can be saved.
+"""When a learner fails or its process is gone: why, in one line, and what is left can be saved.
 
-Learners add up their gradients, so none can go on without the others, and whatever the living ones
-raise tells of a connection. RLlib takes them out of service with the dead one, and would save
-nothing then.
+Learners add up their gradients, so none can go on without the others, and what the living raise
+when one has died tells of a connection. RLlib takes them out of service with the dead one, and
+would save nothing then.
 """
 
 from __future__ import annotations
 
 import ray
 from ray.exceptions import RayActorError
-from ray.rllib.core.learner.learner_group import LearnerGroup
 
-PATIENCE = 60.0  # seconds for the living to answer
+from rllib_conspec.algorithm.learner_group import PATIENCE, WatchedLearners
 
 
 class LearnersLost(RuntimeError):
     """A learner, or all of them, are gone."""
 
 
-def explained(group: LearnerGroup, error: Exception) -> Exception:
+def explained(group: WatchedLearners, error: Exception) -> Exception:
     """`error`, raised by a request to the learners, or what stands behind it. The group is left
     with those who live, and can be saved.
     """
@@ -26,14 +25,13 @@ def explained(group: LearnerGroup, error: Exception) -> Exception:
         return error
     everyone = dict(group._worker_manager.actors())
     lost = _dead(everyone)
-    if not lost:
-        return error
     for number in lost:
         group._worker_manager.remove_actor(number)
     group._workers = [actor for number, actor in everyone.items() if number not in lost]
     for number in everyone.keys() - lost:
         group._worker_manager.set_actor_state(number, healthy=True)
-    return LearnersLost(_line(sorted(lost), len(everyone)))
+    died = lost - group.stopped
+    return LearnersLost(_line(sorted(died), len(everyone))) if died else error
 
 
 def _dead(actors: dict[int, ray.actor.ActorHandle]) -> set[int]:

@@ -13,6 +13,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 import ray
@@ -270,8 +271,10 @@ class WholeEpisodePPO(RewardModelAlgorithm, PPO):
         """What is asked of every worker, with what is new to it."""
         if not self._news:
             self._tell_all()
-        # Not a function made here: it would be pickled with its code, once for every worker.
-        return partial(_play, round_=round_, news=dict(self._news))
+        # Not a function made here: it would be pickled with its code.
+        request = partial(_play, round_=round_, news=dict(self._news))
+        # Pickled once, not for every worker: Ray gives them what the reference stands for.
+        return ray.put(request) if self.config.num_env_runners else request
 
     def _tell_all(self) -> None:
         """Have said what the learners hold."""
@@ -355,7 +358,7 @@ class WholeEpisodes(TrainingData):
         lengths = [[s.length + 1 for s in report.summaries] for report in reports]
         # A worker deals its episodes out in turn, beginning where the one before it ended, or the
         # first learner would get all where workers have a single episode.
-        begins = [sum(len(own) for own in lengths[:worker]) for worker in range(len(shares))]
+        begins = list(accumulate(map(len, lengths), initial=0))[:-1]
         data.shares, data.steps = [], []  # both [learner]
         for i in range(count):
             turns = [(i - begin) % count for begin in begins]

@@ -28,8 +28,11 @@ def minibatches_of_one_iteration(algo):
     return seen
 
 
-@pytest.mark.parametrize(("batch", "minibatch", "epochs"), [(8, 4, 2), (8, 8, 3), (6, 1, 1)])
+@pytest.mark.parametrize(
+    ("batch", "minibatch", "epochs"), [(8, 4, 2), (8, 8, 3), (6, 1, 1), (49, 1, 1)]
+)
 def test_gradient_steps_per_iteration(built, batch, minibatch, epochs):
+    """49 · (1 / 49) is less than 1: RLlib rounds a minibatch of one in 49 episodes to none."""
     config = plain_config().episodes(per_batch=batch, per_minibatch=minibatch)
     seen = minibatches_of_one_iteration(built(config.training(num_epochs=epochs)))
     assert len(seen) == epochs * batch // minibatch
@@ -260,3 +263,15 @@ def test_two_learners_get_whole_episodes(two_learners):
     lengths = on_learners(two_learners, lambda learner: learner.lengths)
     assert all(lengths)
     assert min(min(own) for own in lengths) >= shortest
+
+
+def test_two_learners_go_on_where_one_has_the_longer_episodes(built):
+    """A minibatch is then less than one of its episodes, and none would leave the other one waiting
+    for its gradients.
+    """
+    config = clock_config(WholeEpisodePPOConfig).episodes(per_batch=7, per_minibatch=1)
+    algo = built(config.learners(num_learners=2, num_gpus_per_learner=0))
+    for _ in range(5):
+        algo.train()
+    a, b = on_learners(algo, lambda own: [p.tolist() for p in own._params.values()])
+    assert a == b
