@@ -28,9 +28,9 @@ import ray
 from ray.rllib.algorithms.algorithm import Algorithm
 
 from rllib_conspec.episodes import Episode
-from rllib_conspec.reward_models.conspec.found import NEAR
 from rllib_conspec.reward_models.conspec.learner import ConSpecLearner
 from rllib_conspec.reward_models.conspec.scorer import episode_scores
+from rllib_conspec.reward_models.moments import NEAR
 from rllib_conspec.tasks.orangetree.layout import VARIANTS
 from rllib_conspec.tasks.orangetree.vector import OrangeTreeVectorEnv
 
