@@ -25,7 +25,7 @@ def cores_to_spare(workers: int) -> int:
     are other machines.
     """
     cores = len(os.sched_getaffinity(0))
-    machines = sum(node["Alive"] for node in ray.nodes())
+    machines = sum(node["Alive"] for node in ray.nodes()) if ray.is_initialized() else 1
     return cores if machines > 1 else max(0, cores - workers)
 
 

@@ -1,11 +1,11 @@
 """What a rollout worker adds to the rewards of episodes, whole or in pieces, and calls success."""
 
 import gc
-import hashlib
 from unittest.mock import patch
 
 import numpy as np
 import pytest
+import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 from ray.rllib.algorithms.dqn import DQN
@@ -168,7 +168,7 @@ def test_episodes_that_never_end_are_said(monkeypatch):
 
 
 def test_nothing_is_hashed_where_nobody_asks():
-    with patch.object(hashlib, "blake2b", wraps=hashlib.blake2b) as hashing:
+    with patch.object(xxhash, "xxh3_64_intdigest", wraps=xxhash.xxh3_64_intdigest) as hashing:
         runner_of(plain_config()).sample()
         assert hashing.call_count == 0
         runner = runner_of(keys_config(threshold=0.0))

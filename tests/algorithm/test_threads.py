@@ -43,7 +43,13 @@ def test_workers_on_other_machines_leave_all_cores(monkeypatch, machines, worker
     monkeypatch.setattr(threads.os, "sched_getaffinity", lambda _: set(range(8)))
     nodes = [{"Alive": True}] * machines + [{"Alive": False}]
     monkeypatch.setattr(threads.ray, "nodes", lambda: nodes)
+    monkeypatch.setattr(threads.ray, "is_initialized", lambda: True)
     assert cores_to_spare(workers) == spare
+
+
+def test_without_ray_there_is_this_machine_alone(monkeypatch):
+    monkeypatch.setattr(threads.ray, "is_initialized", lambda: False)
+    assert cores_to_spare(0) == len(os.sched_getaffinity(0))
 
 
 def test_a_part_of_the_cores(one_thread):
