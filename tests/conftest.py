@@ -73,9 +73,12 @@ def ray_local():
     """A Ray of our own, whatever else runs on this host; shared by all tests that ask for it."""
     import ray
 
+    from rllib_conspec.cli.running.lean_ray import only_what_is_used
+
     for left in (2, 1, 0):
         try:
-            ray.init(address="local", num_cpus=4, include_dashboard=False, log_to_driver=False)
+            with only_what_is_used(logs=False):
+                ray.init(address="local", num_cpus=4, include_dashboard=False, log_to_driver=False)
             break
         except Exception as error:
             # Ray gives its node 30 seconds, which a loaded machine may exceed; there is no option.

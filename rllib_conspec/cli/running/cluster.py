@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from rllib_conspec.cli.running.lean_ray import only_what_is_used
 from rllib_conspec.cli.running.process_group import another_process_group
 from rllib_conspec.errors import UserError
 
@@ -86,7 +87,10 @@ def start_ray(
             num_cpus = cpus_needed
     local = {"include_dashboard": False, "num_cpus": num_cpus, "num_gpus": num_gpus}
     try:
-        with contextlib.nullcontext() if address else another_process_group():
+        with contextlib.ExitStack() as local_start:
+            if not address:
+                local_start.enter_context(another_process_group())
+                local_start.enter_context(only_what_is_used(logs=verbose > 0))
             ray.init(
                 address=address or "local",
                 log_to_driver=verbose > 0,
