@@ -1,7 +1,7 @@
 """A local Ray without the services that a run on one machine never asks for.
 
 Ray starts an autoscaler, a server of the dashboard (also where none is shown) and a reader of logs
-(also where nobody sees them): three processes, 250 MB, two seconds of a core. There are no settings
+(also where nobody sees them): three processes, more than a second of a core. There are no settings
 for them, so the methods that start them are left out for the while.
 """
 
