@@ -51,7 +51,8 @@ def play(
     configuration.
     """
     config = algorithm.config.copy(copy_frozen=False)
-    here = {"episodes_per_batch": count, "num_env_runners": 0}
+    # Without auxiliary losses, which may show a policy that learns other pictures.
+    here = {"episodes_per_batch": count, "num_env_runners": 0, "auxiliary": {}}
     for name, value in (here | changes).items():
         setattr(config, name, value)
     config.validate()

@@ -1,10 +1,11 @@
-"""PPO on observations that were changed after they were played.
+"""PPO on other observations than those that were played on.
 
 PPO's ratio is that of two policies at one observation. Workers know the probabilities at what they
-saw; the learner changes it. Were the two mixed, the ratio would begin away from 1, by as much as
-the change alone moves the policy, and the clip would cut off what has nothing to do with learning.
-So what the policy that played would have said to the changed observations is computed here, once
-for every minibatch. Advantages and targets of the value stay those of what was played.
+saw; the learner changes it, or they were shown something else than what episodes keep. Were the two
+mixed, the ratio would begin away from 1, by as much as the change alone moves the policy, and the
+clip would cut off what has nothing to do with learning. So what the policy that played would have
+said to what is learned from is computed here, once for every minibatch. Advantages and targets of
+the value stay those of what was played.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class Augmented:
     """Minibatches as the policy is to see them."""
 
     def __init__(self, parts: Sequence[AuxiliaryLoss], epsilon: float) -> None:
-        self._parts = [part for part in parts if part.augments]
+        self._parts = [part for part in parts if part.augments or part.shows()]
         self._epsilon = epsilon  # share of the actions that were drawn evenly
         self._played_by: nn.Module | None = None
 

@@ -20,7 +20,7 @@ from ray.rllib.env.single_agent_env_runner import SingleAgentEnvRunner
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.utils.annotations import override
 
-from rllib_conspec import environments
+from rllib_conspec import auxiliary, environments
 from rllib_conspec.algorithm.paying import with_reward
 from rllib_conspec.algorithm.report import Pointer, Report, Share, joined
 from rllib_conspec.algorithm.rollout import DROPPED, Player, can_play
@@ -279,6 +279,7 @@ class EpisodeRunner(SingleAgentEnvRunner):
 
     def _play_quickly(self, count: int) -> list[SingleAgentEpisode]:
         seed = derived_seed(self.config.seed, "rollout", self.worker_index, self.position)
+        losses = {} if self.config.in_evaluation else getattr(self.config, "auxiliary", {})
         player = Player(
             self.env.env,  # below the wrapper that turns infos into one dict per environment
             self.module,
@@ -286,6 +287,7 @@ class EpisodeRunner(SingleAgentEnvRunner):
             normalize=self.config.normalize_actions,
             clip=self.config.clip_actions,
             epsilon=self.config.epsilon if self.config.explore else 0.0,
+            shown=auxiliary.shown_by(losses, self.module.encoder),
         )
         episodes = player.play(count, explore=self.config.explore, seed=seed)
         self._report.dropped += player.dropped

@@ -10,7 +10,7 @@ broke down: `info["dropped"]` marks them, and they are played anew.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,6 +86,7 @@ class Player:
         normalize: bool,
         clip: bool,
         epsilon: float = 0.0,
+        shown: Callable[[torch.Tensor, torch.Generator], torch.Tensor] | None = None,
     ) -> None:
         self.env = env
         self.module = module
@@ -98,6 +99,7 @@ class Player:
         self._normalize = normalize
         self._clip = clip
         self._epsilon = epsilon  # share of actions that are drawn evenly
+        self._shown = shown  # observations [E, *shape] → what the policy sees of them
 
     def play(self, count: int, *, explore: bool, seed: int | None) -> list[SingleAgentEpisode]:
         """Exactly `count` episodes, in the order in which they were started."""
@@ -119,6 +121,8 @@ class Player:
         with torch.inference_mode():
             while left:
                 seen = torch.from_numpy(np.ascontiguousarray(observations)).to(self.device)
+                if self._shown is not None:
+                    seen = self._shown(seen, generator)
                 inputs, state, outputs = self.module.act(seen, state)
                 if fresh.any():  # this step only resets them: they begin without memory
                     for key, value in state.items():

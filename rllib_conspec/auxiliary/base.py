@@ -69,6 +69,17 @@ class AuxiliaryLoss(nn.Module):
     def augments(self) -> bool:
         return type(self).augment is not AuxiliaryLoss.augment
 
+    @classmethod
+    def shown(cls, seen: Tensor, encoder: nn.Module, generator: torch.Generator) -> Tensor:
+        """What the policy, whose encoder this is, is shown of observations [E, *shape] when it
+        plays to learn. Episodes keep them as they are, and PPO takes it that the policy saw that.
+        """
+        return seen
+
+    @classmethod
+    def shows(cls) -> bool:
+        return cls.shown.__func__ is not AuxiliaryLoss.shown.__func__
+
     def loss(self, batch: PolicyBatch) -> Tensor | None:
         """The loss, already weighted; None: there is none, it only augments."""
         raise NotImplementedError

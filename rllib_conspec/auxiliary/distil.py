@@ -1,9 +1,11 @@
 """A trained policy learns to act in colours that it has never seen.
 
 It has a teacher: itself, as it was when this began. On its own pictures and on the same ones in
-other colours it is to act as the teacher does on the pictures as they are. The teacher stays the
-same; the target of `drac` is the policy of the moment, and with a weight that teaches colours well
-policies learned slowly with it, or lost what they could (docs/orangetree.md).
+other colours it is to act as the teacher does on the pictures as they are. Half of the environments
+are played in other colours, too: what it does wrong there leads to places where the teacher never
+was, and from which it has to learn to go on. The teacher stays the same; the target of `drac` is
+the policy of the moment, and with a weight that teaches colours well policies learned slowly with
+it, or lost what they could (docs/orangetree.md).
 
 It is for a run that starts from a checkpoint; from scratch there is nothing worth keeping.
 """
@@ -18,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from rllib_conspec.auxiliary.base import PolicyBatch
-from rllib_conspec.auxiliary.drac import DrAC
+from rllib_conspec.auxiliary.drac import DrAC, view_of
 from rllib_conspec.networks.palette import repaint
 from rllib_conspec.options import Options, option
 
@@ -43,6 +45,12 @@ class Distil(DrAC):
         super().__init__(options, encoder)
         self._teacher: tuple[nn.Module, ...] = ()  # in a tuple: not a part that learns
         self._restored: dict[str, Tensor] = {}
+
+    @classmethod
+    def shown(cls, seen: Tensor, encoder: nn.Module, generator: torch.Generator) -> Tensor:
+        """Half of the environments in other colours, new ones at every step."""
+        half, rest = seen.split([-(-len(seen) // 2), len(seen) // 2])
+        return torch.cat([repaint(half, **view_of(encoder), generator=generator), rest])
 
     def loss(self, batch: PolicyBatch) -> Tensor:
         with torch.no_grad():

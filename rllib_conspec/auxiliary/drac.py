@@ -11,6 +11,7 @@ instead of 2.9 times.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -40,9 +41,7 @@ class DrAC(AuxiliaryLoss):
 
     def __init__(self, options: DrACOptions, encoder: nn.Module) -> None:
         super().__init__(options, encoder)
-        # The encoder's first layer knows how the raw pictures are to be read.
-        first = next(m for m in encoder.modules() if hasattr(m, "observation_range"))
-        self.view = {"brightest": float(first.observation_range), "channels": first.channels}
+        self.view = view_of(encoder)
 
     @classmethod
     def check(cls, options: DrACOptions, shape: tuple[int, ...]) -> None:
@@ -55,6 +54,12 @@ class DrAC(AuxiliaryLoss):
         change = some.kl(some.inputs.detach(), inputs)
         change = change + 0.5 * (some.values.detach() - values) ** 2
         return self.options.coeff * weight * some.mean(change)
+
+
+def view_of(encoder: nn.Module) -> dict[str, Any]:
+    """How raw pictures are to be read: the encoder's first layer knows."""
+    first = next(m for m in encoder.modules() if hasattr(m, "observation_range"))
+    return {"brightest": float(first.observation_range), "channels": first.channels}
 
 
 def draw_some(batch: PolicyBatch) -> tuple[PolicyBatch, Tensor]:

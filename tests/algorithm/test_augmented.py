@@ -9,6 +9,7 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from rllib_conspec.algorithm.augmented import Augmented
 from rllib_conspec.algorithm.policy import EpisodePolicy
 from rllib_conspec.auxiliary.curl import CURL, CURLOptions
+from rllib_conspec.auxiliary.distil import Distil, DistilOptions
 from rllib_conspec.auxiliary.rad import RAD, RADOptions
 
 
@@ -71,6 +72,16 @@ def test_the_policy_that_played_is_asked_about_what_is_learned_from(core_dim, ep
     assert torch.equal(new[Columns.OBS], again[Columns.OBS])
     if not epsilon:
         torch.testing.assert_close(new[Columns.ACTION_LOGP], log_probabilities(policy, new))
+
+
+def test_a_policy_that_was_shown_other_pictures_is_asked_about_those_that_are_kept():
+    policy, batch = policy_of(0), batch_of(0)
+    moved(policy)
+    augmented = Augmented([Distil(DistilOptions(), policy.encoder)], 0.0)
+    augmented.begin(policy)
+    seen = augmented(batch)
+    assert torch.equal(seen[Columns.OBS], batch[Columns.OBS])
+    torch.testing.assert_close(seen[Columns.ACTION_LOGP], log_probabilities(policy, batch).detach())
 
 
 def test_nothing_is_touched_or_copied_where_nothing_augments():

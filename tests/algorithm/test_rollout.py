@@ -67,6 +67,28 @@ def test_episodes_are_the_first_ones_started_exactly_as_they_happened(count, cop
     assert len({e.id_ for e in episodes}) == count
 
 
+def test_a_policy_may_be_shown_something_else_than_what_episodes_keep():
+    env, drawn = clocks(3), []
+
+    def shown(seen, generator):
+        drawn.append(torch.rand((), generator=generator))
+        return -seen
+
+    module = policy_for(env, core_dim=0)
+    one = Player(env, module, longest=30, normalize=True, clip=False, shown=shown)
+    episodes = one.play(5, explore=True, seed=1)
+    for episode, truth in zip(episodes, started(env), strict=False):
+        kept = np.array(truth["observations"])
+        np.testing.assert_array_equal(episode.get_observations(), kept)
+        with torch.no_grad():
+            inputs, _, _ = module.act(-torch.from_numpy(kept[:-1]), {})
+        found = episode.get_extra_model_outputs(Columns.ACTION_DIST_INPUTS)
+        np.testing.assert_allclose(found, inputs.numpy(), atol=1e-5)
+    first, drawn[:] = drawn[:], []
+    one.play(5, explore=True, seed=1)
+    assert drawn == first, "by the seed of the play"
+
+
 def test_lengths_are_those_of_the_environment_not_biased_to_short():
     """Half of all episodes are long. The first finishers are almost all short."""
     env = clocks(4, lengths=(1, 30))

@@ -85,6 +85,20 @@ def test_learning_it_brings_the_policy_back_to_its_teacher():
     assert np.mean(losses[-20:]) < 0.5 * np.mean(losses[:20])
 
 
+@pytest.mark.parametrize("count", [1, 4, 5])
+@pytest.mark.parametrize("channels", ["first", "last"])
+def test_half_of_the_environments_are_played_in_other_colours(count, channels):
+    shape = (3, 5, 5) if channels == "first" else (5, 5, 3)
+    policy, seen = Policy(channels=channels), pictures(count, *shape)
+    before = seen.clone()
+    shown = Distil.shown(seen, policy.encoder, torch.Generator().manual_seed(0))
+    assert torch.equal(seen, before), "what episodes keep is not painted"
+    other = -(-count // 2)
+    assert torch.equal(shown[other:], seen[other:])
+    expected = repaint(seen[:other], channels=channels, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(shown[:other], expected) and not torch.equal(expected, seen[:other])
+
+
 def test_options_are_checked():
     with pytest.raises(OptionError, match="coeff"):
         DistilOptions(coeff=0.0)

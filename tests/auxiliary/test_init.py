@@ -1,8 +1,10 @@
 """Losses by name and by import path, with checked options."""
 
 import pytest
+import torch
+from painted import Policy, pictures
 
-from rllib_conspec.auxiliary import REGISTRY, find_loss, options_of
+from rllib_conspec.auxiliary import REGISTRY, find_loss, options_of, shown_by
 from rllib_conspec.auxiliary.base import AuxiliaryLoss
 from rllib_conspec.auxiliary.drac import DrAC, DrACOptions
 from rllib_conspec.errors import OptionError
@@ -51,3 +53,12 @@ def test_wrong_options_are_refused_with_their_path(values, path, says):
         options_of("drac", values)
     assert error.value.option == path
     assert says in error.value.message
+
+
+def test_losses_that_show_a_policy_something_else_are_asked_and_others_are_not():
+    policy, seen = Policy(), pictures(4, 5, 5, 3)
+    assert shown_by(["drac", "curl", "rad"], policy.encoder) is None
+    shown = shown_by(["drac", "distil"], policy.encoder)
+    found = shown(seen, torch.Generator().manual_seed(1))
+    expected = find_loss("distil").shown(seen, policy.encoder, torch.Generator().manual_seed(1))
+    assert torch.equal(found, expected) and not torch.equal(found, seen)

@@ -6,7 +6,18 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rllib_conspec.networks.palette import ANCHORS, DIM, LIFT, SHADE, draw_palette, repaint
+from rllib_conspec.networks.palette import (
+    ALIKE,
+    ANCHORS,
+    DIM,
+    LIFT,
+    PARTLY,
+    SHADE,
+    STAYS,
+    draw_palette,
+    repaint,
+    tones,
+)
 from rllib_conspec.tasks.orangetree.layout import COLOURS, FLOOR_BLUE, GREY
 
 OBJECTS = torch.tensor(list(COLOURS.values()))
@@ -73,19 +84,67 @@ def many(colours, count=4000):
     return repaint(picture.expand(count, 1, len(picture), 3))[:, 0, : len(colours)].long()
 
 
+SOME = torch.cat([OBJECTS[:2], ROOM])
+
+
 @pytest.fixture(scope="module")
 def repainted():
-    return many(torch.cat([OBJECTS[:2], ROOM]))
+    return many(SOME)
 
 
-def test_colours_become_any_colour(repainted):
+@pytest.fixture(scope="module")
+def changed(repainted):
+    """Where a colour did not stay what it was, or hardly: bool [count, n]."""
+    return (repainted - SOME).abs().amax(-1) > 8
+
+
+def test_colours_become_any_colour(repainted, changed):
     """Each of the 64 cells of the colour cube; every brightness equally often."""
-    for colour in (repainted // 64 @ torch.tensor([16, 4, 1])).T:
-        shares = torch.bincount(colour, minlength=64) / len(colour)
+    cells = repainted // 64 @ torch.tensor([16, 4, 1])
+    for thing, new in enumerate(changed.T):
+        shares = torch.bincount(cells[new, thing], minlength=64) / new.sum()
         assert shares.min() > 0.1 / 64
-    for brightness in repainted.amax(-1).T:
-        shares = torch.bincount(brightness // 64, minlength=4) / len(brightness)
+        shares = torch.bincount(repainted[new, thing].amax(-1) // 64, minlength=4) / new.sum()
         assert shares.min() > 0.17 and shares.max() < 0.33
+
+
+def test_in_some_pictures_some_things_stay_as_they_are(changed):
+    torch.testing.assert_close(
+        1 - changed.float().mean(0), torch.full((4,), PARTLY * STAYS), atol=0.04, rtol=0
+    )
+    everything = 1 - PARTLY + PARTLY * (1 - STAYS) ** 4
+    assert abs(changed.all(1).float().mean() - everything) < 0.05
+
+
+def test_a_small_thing_has_a_paint_of_its_own():
+    """Of 2 % of a picture: what is behind it has little to do with its new colour."""
+    picture = ROOM[1].repeat(500, 1)
+    picture[:10] = OBJECTS[2]
+    torch.manual_seed(0)
+    new = repaint(picture.to(torch.uint8).expand(2000, 1, 500, 3))[:, 0].long()
+    apart = (new[:, 0] - new[:, -1]).abs().amax(-1) > 8
+    assert apart.float().mean() > 0.95
+    assert abs(alike(new[:, 0], new[:, -1])) < 0.2
+
+
+@given(st.integers(0, 2**31), st.integers(1, 8))
+def test_no_colour_of_a_picture_is_without_an_anchor(seed, colours):
+    generator = torch.Generator().manual_seed(seed)
+    known = torch.randint(256, (colours, 3), generator=generator).float()
+    pixels = known[torch.randint(colours, (2, 300), generator=generator)]
+    anchors, _ = draw_palette(pixels, 255.0, generator)
+    for own, picture in zip(anchors, pixels, strict=True):
+        assert torch.cdist(tones(picture / 255), tones(own)).amin(-1).max() <= ALIKE + 1e-6
+
+
+def test_a_generator_of_ones_own_draws_the_same_again_and_leaves_the_global_one_alone():
+    before = pictures(4, 6, 6, 3)
+    torch.manual_seed(3)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+    one, other = (repaint(before, generator=torch.Generator().manual_seed(5)) for _ in range(2))
+    assert torch.equal(one, other) and not torch.equal(one, before)
+    assert torch.equal(torch.rand(2), expected)
 
 
 def alike(one, other):
