@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 ANCHORS = 12  # pixels of a picture that its colours are sorted by
-POOL = 400  # pixels that these are chosen from
+POOL = 256  # pixels that these are chosen from
 ALIKE = 0.25  # anchors whose tones are nearer than this are of one colour
 # Dark pixels have no clear hue: this much is added to the brightness that their hue is told by.
 DIM = 0.15

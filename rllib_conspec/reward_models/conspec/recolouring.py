@@ -20,7 +20,7 @@ from rllib_conspec.reward_models.conspec import loss as L
 from rllib_conspec.reward_models.conspec.prototypes import Prototypes
 from rllib_conspec.reward_models.conspec.view import Contrast, View
 
-STEPS = 8  # gradient steps on one draw of episodes
+STEPS = 4  # gradient steps on one draw of episodes
 
 
 class Recolouring:
