@@ -84,7 +84,7 @@ def found(learner, paint=False):
 def test_what_was_found_is_found_in_other_colours_afterwards(learned):
     learner = continued(learned, recolour=True)
     assert found(learner) == 1.0 and found(learner, paint=True) < 0.4
-    losses = [learner.step()["recolour_loss"] for _ in range(30)]
+    losses = [learner.step()["recolour_loss"] for _ in range(60)]
     assert np.mean(losses[-10:]) < 0.7 * np.mean(losses[:5])
     assert found(learner) == 1.0 and found(learner, paint=True) > 0.75
 
