@@ -85,7 +85,7 @@ class Prototypes(nn.Module):
 
     def scores(self, z: Tensor, which: Tensor) -> Tensor:
         """Features z [N, D] → s [len(which), N], cosines with the prototypes `which` (indices)."""
-        return self._scores(z, which, self._apart())
+        return self._scores(z, which)
 
     def _apart(self) -> list[tuple[Tensor, ...]]:
         """Every prototype's own parameters, [1, …] each (none where the projection is shared).
@@ -96,14 +96,18 @@ class Prototypes(nn.Module):
         own = [] if self.shared else [self.layer1, self.layer2, self.vectors]
         return list(zip(*(parameter.split(1) for parameter in own), strict=True))
 
-    def _scores(self, z: Tensor, which: Tensor, apart: list[tuple[Tensor, ...]]) -> Tensor:
+    def _scores(
+        self, z: Tensor, which: Tensor, apart: list[tuple[Tensor, ...]] | None = None
+    ) -> Tensor:
         if self.shared:
             return self._cosines(z, self.layer1, self.layer2, self.vectors[which])
         asked = which.tolist()
+        small = len(asked) * len(z) * self.vectors.shape[1] <= SMALL
+        if small and asked == list(range(len(self.vectors))):  # nothing is to be put together
+            return self._cosines(z, self.layer1, self.layer2, self.vectors)
+        apart = apart or self._apart()
         own = [apart[i] for i in asked]
-        if len(own) * len(z) * self.vectors.shape[1] <= SMALL:
-            if asked == list(range(len(apart))):  # all: nothing has to be put together
-                return self._cosines(z, self.layer1, self.layer2, self.vectors)
+        if small:
             own = [tuple(torch.cat(each) for each in zip(*own, strict=True))]
         return torch.cat([self._cosines(z, *some) for some in own])
 
@@ -130,11 +134,11 @@ class Prototypes(nn.Module):
 
         Prototypes that need the same frames share one product; where most is needed, all do.
         """
-        apart = self._apart()
         needed = int(need.sum())
         if 2 * needed > need.numel():
-            s = self._scores(z, torch.arange(len(need)), apart)
+            s = self._scores(z, torch.arange(len(need)))
             return s if needed == need.numel() else s.masked_fill(~need.to(z.device), 0.0)
+        apart = self._apart()
         s = z.new_zeros(need.shape)
         rows, group_of = torch.unique(need, dim=0, return_inverse=True)
         for g, row in enumerate(rows):
