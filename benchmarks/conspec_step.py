@@ -22,7 +22,7 @@ from rllib_conspec.reward_models.conspec import loss as L
 from rllib_conspec.reward_models.conspec.contrast import contrastive_loss
 from rllib_conspec.reward_models.conspec.options import ConSpecOptions
 from rllib_conspec.reward_models.conspec.prototypes import Prototypes
-from rllib_conspec.reward_models.conspec.view import Contrast
+from rllib_conspec.reward_models.conspec.view import Contrast, View
 
 SHAPE = (5, 5, 3)
 
@@ -55,7 +55,8 @@ def our_gradients(
 ) -> list[torch.Tensor]:
     model.zero_grad()
     live = Contrast(tuple(range(options.num_prototypes)), tuple(won), tuple(lost))
-    contrastive_loss(model, options, options.num_prototypes, live).total.backward()
+    view = View(model, [live])
+    contrastive_loss(view, options, options.num_prototypes, live, ()).total.backward()
     return [p.grad.clone() for p in model.parameters()]
 
 

@@ -67,7 +67,7 @@ class ConvEncoder(nn.Module):
     """One 3×3 convolution of 32 channels and a linear layer (multi-key-to-door).
 
     The images are 5×5: a convolution kernel spends its time on set-up and layout. Cut into patches
-    they are one matrix product, three times as fast on a CPU, and still uint8 while they are cut.
+    they are one matrix product, three times as fast on a CPU.
     """
 
     def __init__(
@@ -83,12 +83,18 @@ class ConvEncoder(nn.Module):
         self.register_buffer("observation_range", _range_of(observation_range))
         self.patches = orthogonal(nn.Linear(9 * depth, 32))
         self.linear = orthogonal(nn.Linear(32 * height * width, dim))
+        # Where the numbers of all patches stand in a padded picture: copied one by one they take
+        # less time than in runs of three, which is what unfolding comes to.
+        places = torch.arange((height + 2) * (width + 2) * depth).view(height + 2, width + 2, depth)
+        cut = places.unfold(0, 3, 1).unfold(1, 3, 1).flatten()
+        self.register_buffer("_cut", cut, persistent=False)
 
     def forward(self, frames: Tensor) -> Tensor:
-        padded = nn.functional.pad(_channels_last(frames, self.channels), (0, 0, 1, 1, 1, 1))
-        patches = padded.unfold(1, 3, 1).unfold(2, 3, 1).flatten(3).flatten(1, 2)
-        x = patches.to(self.patches.weight.dtype) * (1 / self.observation_range)
-        return self.linear(self.patches(x).relu_().flatten(1)).relu_()
+        pixels = _channels_last(frames, self.channels).to(self.patches.weight.dtype)
+        padded = nn.functional.pad(pixels * (1 / self.observation_range), (0, 0, 1, 1, 1, 1))
+        patches = padded.flatten(1).index_select(1, self._cut)
+        x = self.patches(patches.unflatten(1, (-1, self.patches.in_features)))
+        return self.linear(x.relu_().flatten(1)).relu_()
 
 
 class ResidualBlock(nn.Module):

@@ -17,13 +17,16 @@ from torch.utils.checkpoint import checkpoint
 # every layer: twice as slow. On a GPU it is about a GB of layers, for Atari and `impala`.
 SMALL = {"cpu": 2_000_000}
 LARGE = 20_000_000
+# Observations in it, however small they are: their layers are not.
+MOST = {"cpu": 512}
 # With a graph, more than this is encoded in pieces, each once more in the backward pass.
 WITH_GRAPH = 40_000_000
 
 
 def piece_size(shape: Iterable[int], device: torch.device) -> int:
     """Observations of this shape that are encoded at a time without a graph."""
-    return max(1, SMALL.get(device.type, LARGE) // math.prod(shape))
+    by_size = SMALL.get(device.type, LARGE) // math.prod(shape)
+    return max(1, min(by_size, MOST.get(device.type, by_size)))
 
 
 def encode(encoder: nn.Module, observations: Tensor) -> Tensor:

@@ -187,6 +187,13 @@ def test_conv_encoder_is_the_papers():
     np.testing.assert_allclose(encoder(raw).detach(), expected.detach(), atol=1e-12)
 
 
+def test_conv_encoder_keeps_nothing_in_its_state_but_weights_and_range():
+    """Where patches are cut follows from the shape: checkpoints of any version hold the same."""
+    state = ConvEncoder((5, 5, 3), 16).state_dict()
+    layers = [f"{layer}.{kind}" for layer in ("patches", "linear") for kind in ("weight", "bias")]
+    assert state.keys() == {"observation_range", *layers}
+
+
 def test_mlp_encoder_is_two_tanh_layers_on_flat_observations():
     torch.manual_seed(0)
     encoder = MlpEncoder((2, 3), 5).double()

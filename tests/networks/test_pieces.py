@@ -41,3 +41,8 @@ def test_memory_of_a_graph_does_not_grow_with_the_number_of_frames(monkeypatch):
 def test_a_gpu_gets_larger_pieces():
     small, large = (pieces.piece_size((84, 84, 3), torch.device(d)) for d in ("cpu", "cuda"))
     assert small < 100 < large < 2000
+
+
+def test_a_piece_of_small_observations_is_no_larger_than_its_layers_allow():
+    assert pieces.piece_size((5, 5, 3), torch.device("cpu")) == pieces.MOST["cpu"]
+    assert pieces.piece_size((5, 5, 3), torch.device("cuda")) > 100 * pieces.MOST["cpu"]

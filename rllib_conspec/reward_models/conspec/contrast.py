@@ -71,32 +71,22 @@ def contrastive_loss(
         best_of=scored, softmax_of=[(everyone, e) for e, _ in diverse], top_k=options.top_k
     )
 
-    success = failure = diversity = s.new_zeros(())
-    success_best, failure_best = {}, {}
-    laid_out = {}  # (prototypes, id of successes) → their scores by step, for D
-    for c in contrasts:
-        by_step = laid_out[c.prototypes, id(c.successes)] = view.by_step(
-            s, c.prototypes, c.successes
-        )
-        won = L.best_match(*by_step, options.top_k)
-        lost = L.best_match(*view.by_step(s, c.prototypes, c.failures), options.top_k)
-        if id(c.successes) in view.claims:
-            lost = torch.cat([lost, view.best_claimed(s, c)], dim=1)
-        success = success + L.success_loss(won)
-        failure = failure + options.failure_coeff * L.failure_loss(lost)
-        success_best |= dict(zip(c.prototypes, won.detach(), strict=True))
-        failure_best |= dict(zip(c.prototypes, lost.detach(), strict=True))
+    matches = view.matches(contrasts)
+    won, lost = matches.best(s, options.top_k)
+    success = L.success_loss(won, matches.shares[0])
+    failure = options.failure_coeff * L.failure_loss(lost, matches.shares[1])
+    diversity = s.new_zeros(())
     held = [n for n, i in enumerate(everyone) if i not in live.prototypes]
     held = held if options.diversity_moves == "live" else ()
     for episodes, weight in diverse:
-        by_step = laid_out.get((everyone, id(episodes)))
-        steps, mask = by_step or view.by_step(s, everyone, episodes)
+        steps, mask = view.by_step(s, everyone, episodes)
         if held:
             steps = torch.where(_rows(held, steps), steps.detach(), steps)
         p = L.match_times(steps, mask, L.SOFTMAX_SCALE)
         p = view.spread(p, episodes, options.diversity_window)
         diversity = diversity + weight * L.DIVERSITY[options.diversity](p).sum()
-    return ContrastiveLoss(success, failure, diversity, success_best, failure_best)
+    best = matches.by_prototype([won.detach(), lost.detach()])
+    return ContrastiveLoss(success, failure, diversity, *best)
 
 
 def _rows(which: Collection[int], s: Tensor) -> Tensor:

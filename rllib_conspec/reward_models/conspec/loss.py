@@ -36,14 +36,20 @@ def claimed(s: Tensor, mask: Tensor, threshold: float, window: int) -> Tensor:
     return near & ~(near == mask).all(dim=-1, keepdim=True)
 
 
-def success_loss(best: Tensor) -> Tensor:
-    """Σ_i mean_k |1 − max_t s_ikt|, first term of eqn 1. [H, K] → scalar."""
-    return (1 - best).abs().mean(dim=-1).sum()
+def success_loss(best: Tensor, share: Tensor | None = None) -> Tensor:
+    """Σ_i mean_k |1 − max_t s_ikt|, first term of eqn 1. [H, K] → scalar; or rows [R] of prototypes
+    that have different episodes, with the share [R] of each in the mean of its prototype.
+    """
+    return _sum_of_means((1 - best).abs(), share)
 
 
-def failure_loss(best: Tensor) -> Tensor:
-    """Σ_i mean_k |max_t s_ikt|, second term of eqn 1. [H, K] → scalar."""
-    return best.abs().mean(dim=-1).sum()
+def failure_loss(best: Tensor, share: Tensor | None = None) -> Tensor:
+    """Σ_i mean_k |max_t s_ikt|, second term of eqn 1. Shapes as of `success_loss`."""
+    return _sum_of_means(best.abs(), share)
+
+
+def _sum_of_means(off: Tensor, share: Tensor | None) -> Tensor:
+    return off.mean(dim=-1).sum() if share is None else off @ share
 
 
 def match_times(s: Tensor, mask: Tensor, scale: float) -> Tensor:
@@ -58,8 +64,9 @@ def spread(p: Tensor, mask: Tensor, window: int) -> Tensor:
     """
     if window == 0:
         return p
-    width = 2 * window + 1
-    return width * torch.nn.functional.avg_pool1d(p, width, stride=1, padding=window) * mask
+    padded = torch.nn.functional.pad(p, (window, window))
+    # For windows of some steps, half of the time that pooling takes.
+    return sum(padded.narrow(-1, k, p.shape[-1]) for k in range(2 * window + 1)) * mask
 
 
 def overlap(p: Tensor) -> Tensor:

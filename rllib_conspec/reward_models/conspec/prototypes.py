@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
 from rllib_conspec.networks import pieces
@@ -21,6 +22,34 @@ from rllib_conspec.reward_models.distinct import DistinctFrames
 # are taken together: so small, their fixed costs are most of it.
 SMALL = 500_000
 SHORTEST = 1e-12  # length of a projection: none has no direction, and scores 0
+
+
+class Cosines(torch.autograd.Function):
+    """Projections [h, N, width] and directions of length 1 [h, width] → cosines [h, N].
+
+    Autograd would go through the projections a dozen times, and through products with a single
+    column, which take five times as long as adding up by hand.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, out: Tensor, unit: Tensor) -> Tensor:
+        length = torch.linalg.vector_norm(out, dim=-1).clamp_min_(SHORTEST)
+        s = (out * unit[:, None]).sum(dim=-1) / length
+        ctx.save_for_backward(out, unit, length, s)
+        return s
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
+        """∂s/∂out = (unit − s · out / length) / length, ∂s/∂unit = out / length."""
+        out, unit, length, s = ctx.saved_tensors
+        per_length = gradient / length
+        # A length that was raised to the shortest does not depend on the projection.
+        along = (per_length * s / length).masked_fill_(length <= SHORTEST, 0.0)
+        weighted = per_length[..., None] * out
+        to_unit = weighted.sum(dim=1)
+        to_out = torch.mul(out, -along[..., None], out=weighted)  # in memory that is there
+        return to_out.addcmul_(per_length[..., None], unit[:, None]), to_unit
 
 
 class Prototypes(nn.Module):
@@ -56,7 +85,7 @@ class Prototypes(nn.Module):
 
     def scores(self, z: Tensor, which: Tensor) -> Tensor:
         """Features z [N, D] → s [len(which), N], cosines with the prototypes `which` (indices)."""
-        return self._scores(z, which, self._apart())
+        return self._scores(z, which)
 
     def _apart(self) -> list[tuple[Tensor, ...]]:
         """Every prototype's own parameters, [1, …] each (none where the projection is shared).
@@ -67,14 +96,18 @@ class Prototypes(nn.Module):
         own = [] if self.shared else [self.layer1, self.layer2, self.vectors]
         return list(zip(*(parameter.split(1) for parameter in own), strict=True))
 
-    def _scores(self, z: Tensor, which: Tensor, apart: list[tuple[Tensor, ...]]) -> Tensor:
+    def _scores(
+        self, z: Tensor, which: Tensor, apart: list[tuple[Tensor, ...]] | None = None
+    ) -> Tensor:
         if self.shared:
             return self._cosines(z, self.layer1, self.layer2, self.vectors[which])
         asked = which.tolist()
+        small = len(asked) * len(z) * self.vectors.shape[1] <= SMALL
+        if small and asked == list(range(len(self.vectors))):  # nothing is to be put together
+            return self._cosines(z, self.layer1, self.layer2, self.vectors)
+        apart = apart or self._apart()
         own = [apart[i] for i in asked]
-        if len(own) * len(z) * self.vectors.shape[1] <= SMALL:
-            if asked == list(range(len(apart))):  # all: nothing has to be put together
-                return self._cosines(z, self.layer1, self.layer2, self.vectors)
+        if small:
             own = [tuple(torch.cat(each) for each in zip(*own, strict=True))]
         return torch.cat([self._cosines(z, *some) for some in own])
 
@@ -82,13 +115,13 @@ class Prototypes(nn.Module):
         """cos(h_i, g_theta(z)) of h prototypes, each with layers of its own or all with the same:
         z [N, D], layers [h or 1, …], vectors [h, width] → [h, N].
         """
-        hidden = torch.relu(z @ layer1.transpose(0, 1).flatten(1))  # all first layers at once
+        hidden = (z @ layer1.transpose(0, 1).flatten(1)).relu_()  # all first layers at once
         out = hidden.unflatten(1, (len(layer1), -1)).transpose(0, 1) @ layer2
-        out = torch.relu(out) if self.relu_after_both else out  # [h or 1, N, width]
-        length = torch.linalg.vector_norm(out, dim=-1).clamp_min(SHORTEST)
+        out = out.relu_() if self.relu_after_both else out  # [h or 1, N, width]
         unit = F.normalize(vectors, dim=-1)
-        product = unit @ out[0].T if self.shared else (out @ unit[..., None]).squeeze(-1)
-        return product / length
+        if self.shared:
+            return unit @ out[0].T / torch.linalg.vector_norm(out, dim=-1).clamp_min(SHORTEST)
+        return Cosines.apply(out, unit)
 
     def weights_of(self, which: np.ndarray) -> dict[str, Tensor]:
         """State of a model that has only the prototypes `which`."""
@@ -101,10 +134,11 @@ class Prototypes(nn.Module):
 
         Prototypes that need the same frames share one product; where most is needed, all do.
         """
+        needed = int(need.sum())
+        if 2 * needed > need.numel():
+            s = self._scores(z, torch.arange(len(need)))
+            return s if needed == need.numel() else s.masked_fill(~need.to(z.device), 0.0)
         apart = self._apart()
-        if 2 * int(need.sum()) > need.numel():
-            everyone = torch.arange(len(need))
-            return self._scores(z, everyone, apart).masked_fill(~need.to(z.device), 0.0)
         s = z.new_zeros(need.shape)
         rows, group_of = torch.unique(need, dim=0, return_inverse=True)
         for g, row in enumerate(rows):

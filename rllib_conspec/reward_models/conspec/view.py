@@ -2,8 +2,9 @@
 
 Frames are scored without a graph first, which shows the few that carry gradient; only these are
 scored again with one. Where several gradient steps follow on the same episodes, the steps look only
-at candidates, the frames that were among the best few of an episode for some prototype, and what is
-laid out are these alone.
+at candidates, the frames that were among the best few of an episode for some prototype.
+
+Where the scores of a prototype in an episode stand is a row of places (`rows.py`).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from torch import Tensor
 
 from rllib_conspec.networks.devices import to_device
 from rllib_conspec.reward_models.conspec import loss as L
+from rllib_conspec.reward_models.conspec import rows as R
 from rllib_conspec.reward_models.conspec.options import ConSpecOptions
 from rllib_conspec.reward_models.conspec.prototypes import Prototypes
 from rllib_conspec.reward_models.distinct import AnyEpisode, DistinctFrames
@@ -55,13 +57,13 @@ class View:
         self._taken: tuple[Tensor, Tensor] | None = None  # positions, and the frames there
         self._padded: dict[int, tuple[Tensor, Tensor]] = {}
         self.claims: dict[int, Tensor] = {}  # id of episodes → bool [K, T]
-        self._with_claims: dict[int, Tensor] = {}  # id of episodes → which of them have one
         self._candidates = candidates
         self._z: Tensor | None = None
         self._scored: tuple[Tensor, Tensor] | None = None  # which scores are known, and these
         self._kept: _Kept | None = None  # the candidates, once they are known
-        self._compact: dict[int, _Laid] = {}  # id of episodes → where their candidates are
-        self._reach: dict[tuple[int, int], Tensor] = {}  # (that, window) → [K, candidates, steps]
+        self._laid: dict[int, _Laid] = {}  # id of episodes → where their scores are
+        self._places: dict[tuple, Tensor] = {}  # (prototypes, id of episodes) → their rows
+        self._matches: dict[tuple, R.Matches] = {}  # (those) of contrasts → where these look
 
     def layout(self, episodes: Episodes) -> tuple[Tensor, Tensor]:
         """Positions [K, T] among the different frames, and mask [K, T]."""
@@ -74,55 +76,66 @@ class View:
     def by_step(
         self, s: Tensor, prototypes: tuple[int, ...], episodes: Episodes
     ) -> tuple[Tensor, Tensor]:
-        """Scores of these prototypes in these episodes [h, K, T], and mask [K, T]. When candidates
-        are known, T counts an episode's candidates, not its steps.
+        """Scores of these prototypes in these episodes [h, K, T], and mask [K, T] of steps that
+        count: real, claimed by nobody and, when candidates are known, showing one.
         """
+        key = prototypes, id(episodes)
         laid = self._laid_out(episodes)
-        return _at(s, prototypes, laid.index), laid.free
+        if key not in self._places:
+            self._places[key] = self._rows(prototypes, laid.index, laid.free)
+        return R.scores_at(s, self._places[key]), laid.free
 
     def spread(self, p: Tensor, episodes: Episodes, window: int) -> Tensor:
-        """Match times as `by_step` lays them out, summed over neighbouring steps: [h, K, steps]."""
-        laid = self._laid_out(episodes)
-        if laid.times is None:
-            return L.spread(p, laid.free, window)
-        if (id(episodes), window) not in self._reach:
-            steps = torch.arange(self.layout(episodes)[1].shape[1], device=self.device)
-            near = (steps - laid.times[..., None]).abs() <= window  # [K, candidates, steps]
-            near &= self._free(episodes)[:, None]
-            self._reach[id(episodes), window] = near.to(p.dtype)
-        return (p.transpose(0, 1) @ self._reach[id(episodes), window]).transpose(0, 1)
+        """Match times as `by_step` lays them out, summed over neighbouring steps: [h, K, T]."""
+        return L.spread(p, self._laid_out(episodes).reached, window)
 
-    def _free(self, episodes: Episodes) -> Tensor:
-        """Real steps that nobody claims, [K, steps]."""
-        _, mask = self.layout(episodes)
-        return mask & ~self.claims[id(episodes)] if id(episodes) in self.claims else mask
+    def matches(self, contrasts: Sequence[Contrast]) -> R.Matches:
+        """Where the prototypes of these contrasts look for their best matches: in their successes,
+        and in failures and what others claim of the successes.
+        """
+        key = tuple((c.prototypes, id(c.successes), id(c.failures)) for c in contrasts)
+        if key not in self._matches:
+            won, lost = [], []
+            for c in contrasts:
+                yes, no = self._laid_out(c.successes), self._laid_out(c.failures)
+                won += self._rows(c.prototypes, yes.index, yes.free)
+                found = [*self._rows(c.prototypes, no.index, no.free)]
+                if yes.claimed is not None:
+                    some = yes.claimed.any(dim=1)
+                    taken = self._rows(c.prototypes, yes.index[some], yes.claimed[some])
+                    found = [R.joined(both) for both in zip(found, taken, strict=True)]
+                lost += found
+            everyone = [i for c in contrasts for i in c.prototypes]
+            self._matches[key] = R.Matches.of(everyone, won, lost, self.model.vectors.dtype)
+        return self._matches[key]
+
+    def _rows(self, prototypes: tuple[int, ...], index: Tensor, mask: Tensor) -> Tensor:
+        """Where the scores of these prototypes stand: [h, K, T]."""
+        count = self._count if self._kept is None else len(self._kept.positions)
+        first = to_device(1 + count * np.array(prototypes), self.device)
+        return (first[:, None, None] + index) * mask
 
     def _laid_out(self, episodes: Episodes) -> _Laid:
-        if self._kept is None:
-            index, _ = self.layout(episodes)
-            return _Laid(index, self._free(episodes), self.claims.get(id(episodes)), None)
-        if id(episodes) not in self._compact:
-            self._compact[id(episodes)] = self._candidates_only(episodes)
-        return self._compact[id(episodes)]
+        if id(episodes) not in self._laid:
+            index, mask = self.layout(episodes)
+            claims = self.claims.get(id(episodes))
+            free = mask if claims is None else mask & ~claims
+            laid = _Laid(index, free, claims, free)
+            self._laid[id(episodes)] = laid if self._kept is None else self._candidates_of(laid)
+        return self._laid[id(episodes)]
 
-    def _candidates_only(self, episodes: Episodes) -> _Laid:
-        """The steps that show a candidate, a few of many: everything that follows costs as much
-        less.
-        """
-        index, mask = self.layout(episodes)
+    def _candidates_of(self, laid: _Laid) -> _Laid:
+        """The same where only candidates count."""
         place = torch.full((self._count,), -1, device=self.device)
         place[self._kept.positions] = torch.arange(len(self._kept.positions), device=self.device)
-        shown = (place[index] >= 0) & mask
-        most = int(shown.sum(dim=1).max())
-        times = shown.int().argsort(dim=1, descending=True, stable=True)[:, :most]
-        claims = self.claims.get(id(episodes))
-        shown = shown.gather(1, times)
-        return _Laid(
-            place[index.gather(1, times)].clamp_min(0),
-            self._free(episodes).gather(1, times) & shown,
-            None if claims is None else claims.gather(1, times) & shown,
-            times,
-        )
+        index = place[laid.index]
+        shown = index >= 0
+        claimed = None if laid.claimed is None else laid.claimed & shown
+        return _Laid(index, laid.free & shown, claimed, laid.reached)
+
+    def _lay_out_anew(self) -> None:
+        for known in (self._laid, self._places, self._matches):
+            known.clear()
 
     def claim(
         self, s: Tensor, prototypes: tuple[int, ...], episodes: Episodes, options: ConSpecOptions
@@ -130,18 +143,11 @@ class View:
         """From now on the best matches of these prototypes in these episodes, and the steps around
         them, are not to be had by others.
         """
-        self.claims.pop(id(episodes), None)
-        self._with_claims.pop(id(episodes), None)
+        if self.claims.pop(id(episodes), None) is not None:
+            self._lay_out_anew()
         at = self.by_step(s, prototypes, episodes)
         self.claims[id(episodes)] = L.claimed(*at, options.threshold, options.diversity_window)
-
-    def best_claimed(self, s: Tensor, contrast: Contrast) -> Tensor:
-        """Best match in what others claim of the successes: [h, those with a claim]."""
-        key, laid = id(contrast.successes), self._laid_out(contrast.successes)
-        if key not in self._with_claims:
-            self._with_claims[key] = self.claims[key].any(dim=1).nonzero().squeeze(1)
-        some = self._with_claims[key]
-        return L.best_match(_at(s, contrast.prototypes, laid.index[some]), laid.claimed[some])
+        self._lay_out_anew()
 
     def scores_without_graph(self, needed: list[tuple[tuple[int, ...], Episodes]]) -> Tensor:
         """s [H, N]; those of the (prototypes, episodes) asked for are right."""
@@ -202,6 +208,7 @@ class View:
             which = best.any(dim=0).cpu().nonzero().squeeze(1)
             need = self._need(needed)[:, which]
             self._kept = _Kept(which.to(self.device), self.at(which), need)
+            self._lay_out_anew()
         kept = self._kept
         return self.model.needed_scores(self.model.encode(kept.frames), kept.need)
 
@@ -218,18 +225,18 @@ class View:
         """Where `mark` of (prototypes, episodes) says so, among free steps or claimed ones: bool
         [H, N].
         """
-        marked = torch.zeros_like(s, dtype=torch.bool)
-        for prototypes, episodes in asked:
-            steps, free = self.by_step(s, prototypes, episodes)
-            found = mark(steps, free)
-            if id(episodes) in self.claims:
-                found |= mark(steps, self.claims[id(episodes)])
-            # Without asking where they are, which would have to wait for the device.
-            index = self.layout(episodes)[0].flatten().expand(len(found), -1)
-            hits = torch.zeros(len(found), self._count, dtype=torch.uint8, device=self.device)
-            hits.scatter_reduce_(1, index, found.flatten(1).to(hits), "amax")
-            marked[list(prototypes)] |= hits.bool()
-        return marked
+        marked = torch.zeros(1 + s.numel(), dtype=torch.bool, device=self.device)
+        rows = [marked.new_zeros(1, 1, dtype=torch.long)]  # nobody may have asked
+        for prototypes, episodes in {(p, id(e)): (p, e) for p, e in asked}.values():
+            laid = self._laid_out(episodes)
+            for mask in (laid.free, laid.claimed):
+                if mask is not None:
+                    rows.append(self._rows(prototypes, laid.index, mask).flatten(0, 1))
+        at = R.joined(rows)
+        found = mark(R.scores_at(s, at), at > 0)
+        # Without asking where they are, which would have to wait for the device.
+        marked.index_fill_(0, (at * found).flatten(), True)
+        return marked[1:].view(s.shape)
 
 
 @dataclass(frozen=True)
@@ -237,9 +244,9 @@ class _Laid:
     """Where the scores of some episodes stand: all [K, T]."""
 
     index: Tensor  # among all different frames, or among the candidates
-    free: Tensor  # mask of real steps that nobody claims
+    free: Tensor  # mask of real steps that nobody claims; of these, candidates
     claimed: Tensor | None  # mask of those that somebody does
-    times: Tensor | None  # steps that the candidates are; None: all steps in order
+    reached: Tensor  # mask of real steps that nobody claims, candidates or not
 
 
 @dataclass(frozen=True)
@@ -249,12 +256,3 @@ class _Kept:
     positions: Tensor  # [n], among all different frames
     frames: Tensor  # [n, *shape]
     need: Tensor  # bool [H, n], on the CPU: which prototypes look at which
-
-
-def _at(s: Tensor, prototypes: tuple[int, ...], index: Tensor) -> Tensor:
-    """Scores s [H, N] of these prototypes at positions [K, T]: [h, K, T].
-
-    Gathered: the backward pass of an index by tensors takes several times as long.
-    """
-    own = s if prototypes == tuple(range(len(s))) else s[list(prototypes)]
-    return own.gather(1, index.reshape(1, -1).expand(len(own), -1)).unflatten(1, index.shape)

@@ -8,6 +8,7 @@ import torch
 from builders import FORMS
 
 from rllib_conspec.networks import pieces
+from rllib_conspec.reward_models.conspec.prototypes import SHORTEST, Cosines
 from rllib_conspec.reward_models.distinct import DistinctFrames
 
 
@@ -84,6 +85,37 @@ def test_a_projection_of_zero_scores_zero_with_a_finite_gradient():
     assert (s[0] == 0).all()
     s.sum().backward()
     assert all(torch.isfinite(p.grad).all() for p in model.parameters())
+
+
+def plain_cosines(out, unit):
+    """The formula, for autograd to go through."""
+    product = (out @ unit[..., None]).squeeze(-1)
+    return product / torch.linalg.vector_norm(out, dim=-1).clamp_min(SHORTEST)
+
+
+def test_cosines_and_their_gradients_are_the_formula():
+    generator = torch.Generator().manual_seed(0)
+    out, unit, weight = (
+        torch.randn(*shape, generator=generator, dtype=torch.float64)
+        for shape in ((3, 5, 4), (3, 4), (3, 5))
+    )
+    out[1, 2] = 0  # no direction
+    out[2, 0] *= 1e-14  # shorter than counts
+    inputs = out.requires_grad_(), (unit / unit.norm(dim=-1, keepdim=True)).requires_grad_()
+    found, expected = Cosines.apply(*inputs), plain_cosines(*inputs)
+    torch.testing.assert_close(found, expected)
+    pairs = (torch.autograd.grad((s * weight).sum(), inputs) for s in (found, expected))
+    for a, b in zip(*pairs, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_the_gradient_of_cosines_is_their_slope():
+    generator = torch.Generator().manual_seed(1)
+    out, unit = (
+        torch.randn(*shape, generator=generator, dtype=torch.float64).requires_grad_()
+        for shape in ((2, 3, 4), (2, 4))
+    )
+    assert torch.autograd.gradcheck(Cosines.apply, (out, unit))
 
 
 def test_stop_gradient_holds_only_the_vectors():
