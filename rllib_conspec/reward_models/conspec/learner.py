@@ -37,6 +37,9 @@ CANDIDATES = 1
 SAME = 0.5
 # Batches after its freezing that are of a prototype's own time: the policy is nearly the same.
 OWN_TIME = 5
+# Iterations from one judgement to the next: as many frames are looked at as in learning, and in
+# between neither the prototypes nor the held-out episodes change by much.
+JUDGED_EVERY = 2
 ADAM_EPS = 1e-5
 
 
@@ -120,10 +123,10 @@ class ConSpecLearner:
         if self.learning and self.options.learn:
             self._recruit()  # before the steps: a new prototype must not pay untrained
             metrics = self._gradient_steps()
-            if self.options.memory == "ages":
+            self.iterations += 1
+            if self.options.memory == "ages" and self.iterations % JUDGED_EVERY == 0:
                 self._judge()
                 self._freeze()
-            self.iterations += 1
         elif self.options.recolour and self.learning and self.met.any():
             drawn, _ = self.memory.draw(range(self.active))
             paying = np.flatnonzero(self.met).tolist()
@@ -213,7 +216,7 @@ class ConSpecLearner:
 
     def _judge(self) -> None:
         """Judge the prototypes on ages that were not learned from: each success against failures
-        of its own age. An iteration counts all of its steps.
+        of its own age. What is found counts for all steps since the last time.
         """
         o = self.options
         ages = self.memory.held_out()
@@ -226,7 +229,7 @@ class ConSpecLearner:
             for kind, b in enumerate(best, start=1)
         )
         verdict = Verdict.of(won, lost)
-        grown = self.streak[: self.active] + o.steps_per_iteration
+        grown = self.streak[: self.active] + JUDGED_EVERY * o.steps_per_iteration
         self.streak[: self.active] = np.where(verdict.reaches(o.threshold), grown, 0)
         self.unseen_separation[: self.active] = verdict.separation
         for i, last in list(self.memory.frozen.items()):
