@@ -113,12 +113,11 @@ class DistinctFrames:
 
     def padded(self, episodes: Sequence[AnyEpisode]) -> tuple[np.ndarray, np.ndarray]:
         """Positions [K, T] of the episodes' frames (0 on padding) and mask [K, T] of real steps."""
-        longest = max(len(e) for e in episodes)
-        index = np.zeros((len(episodes), longest), dtype=np.int64)
-        mask = np.zeros((len(episodes), longest), dtype=bool)
-        for k, episode in enumerate(episodes):
-            index[k, : len(episode)] = self.index[id(episode)]
-            mask[k, : len(episode)] = True
+        own = [self.index[id(e)] for e in episodes]
+        lengths = np.array([len(positions) for positions in own])
+        mask = np.arange(lengths.max()) < lengths[:, None]
+        index = np.zeros(mask.shape, dtype=np.int64)
+        index[mask] = np.concatenate(own)
         return index, mask
 
 

@@ -56,6 +56,7 @@ class View:
         self._frames = to_device(self.distinct.frames, self.device) if small else None
         self._taken: tuple[Tensor, Tensor] | None = None  # positions, and the frames there
         self._padded: dict[int, tuple[Tensor, Tensor]] = {}
+        self._shown: dict[int, np.ndarray] = {}  # id of episodes → which frames they show
         self.claims: dict[int, Tensor] = {}  # id of episodes → bool [K, T]
         self._candidates = candidates
         self._z: Tensor | None = None
@@ -216,9 +217,10 @@ class View:
         """Bool [H, N]: the frames of these (prototypes, episodes). On the CPU."""
         need = np.zeros((len(self.model.vectors), self._count), dtype=bool)
         for prototypes, episodes in needed:
-            shown = np.zeros(self._count, dtype=bool)
-            shown[np.concatenate([self.distinct.index[id(e)] for e in episodes])] = True
-            need[list(prototypes)] |= shown
+            if id(episodes) not in self._shown:
+                shown = self._shown[id(episodes)] = np.zeros(self._count, dtype=bool)
+                shown[np.concatenate([self.distinct.index[id(e)] for e in episodes])] = True
+            need[list(prototypes)] |= self._shown[id(episodes)]
         return torch.from_numpy(need)
 
     def _marked(self, s: Tensor, asked, mark) -> Tensor:
