@@ -34,6 +34,7 @@ from rllib_conspec.algorithm.threads import cores_for, cores_to_spare
 from rllib_conspec.auxiliary.base import PolicyBatch
 from rllib_conspec.networks.devices import bytes_sent
 from rllib_conspec.networks.normalizing import normalizes, observe
+from rllib_conspec.networks.side_by_side import cores_at_hand
 
 COMPONENT_REWARD_MODEL = "reward_model"
 COMPONENT_AUXILIARY = "auxiliary"
@@ -83,7 +84,8 @@ class RewardModelLearner(TorchLearner):
         """Learn from episodes (fetched here)."""
         start, sent = time.perf_counter(), bytes_sent()
         size = self.reward_model.num_parameters
-        with self._reward_lock, cores_for(size, self._picture, most=self._spare):
+        cores = cores_for(size, self._picture, most=self._spare)
+        with self._reward_lock, cores, cores_at_hand(self._spare or 1):
             metrics = self.reward_model.update(episodes_at(chosen))
             hints, snapshot = self.reward_model.hints(), self.reward_model.snapshot()
         seconds, sent = time.perf_counter() - start, bytes_sent() - sent

@@ -13,12 +13,14 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from rllib_conspec.networks.side_by_side import side_by_side
+
 # Numbers in a piece where no graph is needed. On a CPU larger ones would go through fresh memory in
 # every layer: twice as slow. On a GPU it is about a GB of layers, for Atari and `impala`.
 SMALL = {"cpu": 2_000_000}
 LARGE = 20_000_000
 # Observations in it, however small they are: their layers are not.
-MOST = {"cpu": 512}
+MOST = {"cpu": 256}
 # With a graph, more than this is encoded in pieces, each once more in the backward pass.
 WITH_GRAPH = 40_000_000
 
@@ -34,7 +36,7 @@ def encode(encoder: nn.Module, observations: Tensor) -> Tensor:
     shape = observations.shape[1:]
     if not torch.is_grad_enabled():
         pieces = observations.split(piece_size(shape, observations.device))
-        return encoder(pieces[0]) if len(pieces) == 1 else torch.cat([*map(encoder, pieces)])
+        return encoder(pieces[0]) if len(pieces) == 1 else torch.cat(side_by_side(encoder, pieces))
     if observations.numel() <= WITH_GRAPH:
         return encoder(observations)
     pieces = observations.split(max(1, WITH_GRAPH // math.prod(shape)))

@@ -15,12 +15,15 @@ from torch.nn import functional as F
 from rllib_conspec.networks import pieces
 from rllib_conspec.networks.devices import to_device
 from rllib_conspec.networks.encoders import build_encoder
+from rllib_conspec.networks.side_by_side import side_by_side, with_graph
 from rllib_conspec.reward_models.conspec.options import ConSpecOptions
 from rllib_conspec.reward_models.distinct import DistinctFrames
 
 # Numbers in the projections of some frames by some prototypes up to which the prototypes' products
 # are taken together: so small, their fixed costs are most of it.
 SMALL = 500_000
+# Frames from which halves of them are worth a thread each.
+MANY = 64
 SHORTEST = 1e-12  # length of a projection: none has no direction, and scores 0
 
 
@@ -109,7 +112,9 @@ class Prototypes(nn.Module):
         own = [apart[i] for i in asked]
         if small:
             own = [tuple(torch.cat(each) for each in zip(*own, strict=True))]
-        return torch.cat([self._cosines(z, *some) for some in own])
+        return torch.cat(
+            side_by_side(lambda *some: self._cosines(z, *some), *zip(*own, strict=True))
+        )
 
     def _cosines(self, z: Tensor, layer1: Tensor, layer2: Tensor, vectors: Tensor) -> Tensor:
         """cos(h_i, g_theta(z)) of h prototypes, each with layers of its own or all with the same:
@@ -127,6 +132,17 @@ class Prototypes(nn.Module):
         """State of a model that has only the prototypes `which`."""
         own = {"vectors"} if self.shared else {"vectors", "layer1", "layer2"}
         return {k: w[which] if k in own else w for k, w in self.state_dict().items()}
+
+    def needed_scores_of(self, frames: Tensor, need: Tensor) -> Tensor:
+        """`needed_scores` of observations [N, *shape], with a graph."""
+        if frames.device.type != "cpu" or len(frames) < MANY:
+            return self.needed_scores(self.encode(frames), need)
+        half = [len(frames) // 2, len(frames) - len(frames) // 2]
+        pieces = list(zip(frames.split(half), need.split(half, dim=1), strict=True))
+        learning = [p for p in self.parameters() if p.requires_grad]
+        return with_graph(
+            lambda piece: self.needed_scores(self.encode(piece[0]), piece[1]), pieces, learning, 1
+        )
 
     def needed_scores(self, z: Tensor, need: Tensor) -> Tensor:
         """s [H, N] where `need` [H, N] is true, 0 elsewhere. `need` is on the CPU, wherever z is:

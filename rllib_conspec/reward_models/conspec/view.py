@@ -211,7 +211,7 @@ class View:
             self._kept = _Kept(which.to(self.device), self.at(which), need)
             self._lay_out_anew()
         kept = self._kept
-        return self.model.needed_scores(self.model.encode(kept.frames), kept.need)
+        return self.model.needed_scores_of(kept.frames, kept.need)
 
     def _need(self, needed: list[tuple[tuple[int, ...], Episodes]]) -> Tensor:
         """Bool [H, N]: the frames of these (prototypes, episodes). On the CPU."""

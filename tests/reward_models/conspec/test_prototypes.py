@@ -8,7 +8,8 @@ import torch
 from builders import FORMS
 
 from rllib_conspec.networks import pieces
-from rllib_conspec.reward_models.conspec.prototypes import SHORTEST, Cosines
+from rllib_conspec.networks.side_by_side import cores_at_hand
+from rllib_conspec.reward_models.conspec.prototypes import MANY, SHORTEST, Cosines
 from rllib_conspec.reward_models.distinct import DistinctFrames
 
 
@@ -47,6 +48,27 @@ def test_needed_scores_are_computed_where_needed_and_zero_elsewhere(form):
     ]
     for mine, theirs in zip(*both, strict=True):
         np.testing.assert_allclose(mine, theirs, atol=1e-10)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("count", [9, 2 * MANY + 1])
+def test_halves_of_the_frames_have_the_scores_and_the_gradient_of_all(form, count):
+    o = builders.options(num_prototypes=4, form=form)
+    model = builders.model(o)
+    frames = torch.from_numpy(builders.frames(o, count, 1))
+    rng = np.random.default_rng(0)
+    need = torch.from_numpy(rng.random((4, count)) < 0.7)
+    weights = torch.from_numpy(rng.normal(size=(4, count)))
+    parameters = list(model.parameters())
+    expected = model.needed_scores(model.encode(frames), need)
+    theirs = torch.autograd.grad((weights * expected).sum(), parameters)
+    for cores in (1, 2):
+        with cores_at_hand(cores):
+            found = model.needed_scores_of(frames, need)
+            mine = torch.autograd.grad((weights * found).sum(), parameters)
+        np.testing.assert_allclose(found.detach(), expected.detach(), atol=1e-12)
+        for one, other in zip(mine, theirs, strict=True):
+            np.testing.assert_allclose(one, other, atol=1e-10)
 
 
 def test_projections_are_one_per_prototype_or_one_for_all():
