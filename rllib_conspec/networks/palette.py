@@ -43,17 +43,20 @@ def repaint(
     pixels = frames.flatten(1, -2)  # [N, P, channels]
     anchors, paint = draw_palette(pixels, brightest, generator)
     toned = tones(anchors)
-    offset = toned.square().sum(-1)[:, None].mul(-0.5)  # [N, 1, K]
+    offset = toned.square().sum(-1, keepdim=True).mul(-0.5)  # [N, K, 1]
     painted = torch.empty_like(pixels)
     rows = max(1, PIXELS // pixels.shape[1])
     for begin in range(0, len(pixels), rows):
         some = slice(begin, begin + rows)
-        light = pixels[some].to(anchors.dtype) * (1 / brightest)
-        # The nearest anchor: |a − b|² is smallest where a·b − |b|²/2 is largest.
-        near = torch.baddbmm(offset[some], tones(light), toned[some].mT).argmax(-1)
-        colour = paint[some].gather(1, near[..., None].expand(-1, -1, paint.shape[-1]))
-        colour *= light.mean(-1, keepdim=True) + LIFT
-        painted[some] = colour.clamp_(0, 1).mul_(brightest).to(frames.dtype)
+        # Channels as planes: all that follows goes through memory in one run.
+        light = pixels[some].mT.contiguous().to(anchors.dtype).mul_(1 / brightest)
+        # The nearest anchor: |a − b|² is smallest where a·b − |b|²/2 is largest. `max` finds it in
+        # a quarter of the time that `argmax` takes.
+        near = torch.baddbmm(offset[some], toned[some], tones(light, dim=1)).max(1).indices
+        paints = paint[some].mT
+        colour = paints.gather(2, near[:, None].expand(-1, paints.shape[1], -1))
+        colour *= light.mean(1, keepdim=True) + LIFT
+        painted[some] = colour.clamp_(0, 1).mul_(brightest).to(frames.dtype).mT
     return painted.view(frames.shape)
 
 
@@ -98,9 +101,9 @@ def _of_every_colour(toned: Tensor, chance: Tensor) -> Tensor:
     return torch.stack(chosen, 1)
 
 
-def tones(colours: Tensor) -> Tensor:
-    """What tells colours [..., channels] in 0..1 apart, [..., channels + 1]: the hue, which is the
-    same in any light, and, counting less, the brightness.
+def tones(colours: Tensor, dim: int = -1) -> Tensor:
+    """What tells colours in 0..1 apart, whose channels are along `dim`: the hue, which is the same
+    in any light, and, counting less, the brightness, behind the channels.
     """
-    hue = colours / (colours.amax(-1, keepdim=True) + DIM)
-    return torch.cat([hue, SHADE * colours.mean(-1, keepdim=True)], dim=-1)
+    hue = colours / (colours.amax(dim, keepdim=True) + DIM)
+    return torch.cat([hue, SHADE * colours.mean(dim, keepdim=True)], dim)
