@@ -36,6 +36,7 @@ from rllib_conspec.reward_models.conspec.learner import ConSpecLearner
 PLAYED = 64  # episodes of the trained policy
 WANTED = 20  # successes of the random policy
 REAL = 0.4
+UNPLAYED = 10**9  # position of no training: other apples and rooms than any training episode had
 
 
 def load_learner(checkpoint: Path) -> ConSpecLearner:
@@ -45,10 +46,15 @@ def load_learner(checkpoint: Path) -> ConSpecLearner:
 
 
 def play(
-    algorithm: Algorithm, count: int, *, random_actions: float = 0.0, **changes: Any
+    algorithm: Algorithm,
+    count: int,
+    *,
+    random_actions: float = 0.0,
+    position: int = UNPLAYED,
+    **changes: Any,
 ) -> list[Episode]:
     """New episodes of the trained policy, a share of its actions random, with these changes of its
-    configuration.
+    configuration. Every `position` has other ones.
     """
     config = algorithm.config.copy(copy_frozen=False)
     # Without auxiliary losses, which may show a policy that learns other pictures.
@@ -60,8 +66,7 @@ def play(
     runner.module.set_state(algorithm.env_runner.module.get_state())
     if random_actions:
         runner.module.act = _mixed(runner.module.act, random_actions)
-    # Where no training stood: other apples and rooms than any training episode had.
-    runner.position = 10**9
+    runner.position = position
     runner.sample()
     episodes = [e for _, e in episodes_at((None, p) for p in runner.take_report().episodes)]
     runner.stop()
