@@ -1,11 +1,13 @@
 """A trained policy learns to act in colours that it has never seen.
 
 It has a teacher: itself, as it was when this began. On its own pictures and on the same ones in
-other colours it is to act as the teacher does on the pictures as they are. Half of the environments
-are played in other colours, too: what it does wrong there leads to places where the teacher never
-was, and from which it has to learn to go on. The teacher stays the same; the target of `drac` is
-the policy of the moment, and with a weight that teaches colours well policies learned slowly with
-it, or lost what they could (docs/orangetree.md).
+other colours it is to act as the teacher does on the pictures as they are, with less doubt: the
+chances that a policy leaves to other actions to explore are not worth keeping when that is over,
+and what is lost in other colours is mostly lost to them (docs/orangetree.md). Half of the
+environments are played in other colours, too: what it does wrong there leads to places where the
+teacher never was, and from which it has to learn to go on. The teacher stays the same; the target
+of `drac` is the policy of the moment, and with a weight that teaches colours well policies learned
+slowly with it, or lost what they could (docs/orangetree.md).
 
 It is for a run that starts from a checkpoint; from scratch there is nothing worth keeping.
 """
@@ -13,10 +15,12 @@ It is for a run that starts from a checkpoint; from scratch there is nothing wor
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from gymnasium import spaces
 from torch import Tensor, nn
 
 from rllib_conspec.auxiliary.base import PolicyBatch
@@ -24,13 +28,17 @@ from rllib_conspec.auxiliary.drac import DrAC, view_of
 from rllib_conspec.networks.palette import repaint
 from rllib_conspec.options import Options, option
 
+# The teacher's probabilities are raised to this power: what it holds twice as likely is to be done
+# four times as often.
+SHARPNESS = 2.0
+
 
 @dataclass(frozen=True)
 class DistilOptions(Options):
     coeff: float = option(
         30.0,
-        "weight of a loss that keeps the policy what it was at the beginning of the run, on its "
-        "pictures and on the same in other colours",
+        "weight of a loss that keeps the policy what it was at the beginning of the run, with less "
+        "doubt, on its pictures and on the same in other colours",
         above=0.0,
     )
 
@@ -55,6 +63,7 @@ class Distil(DrAC):
     def loss(self, batch: PolicyBatch) -> Tensor:
         with torch.no_grad():
             target, _ = batch.forward(batch.observations, by=self._teacher_of(batch.policy))
+            target = sharpened(target, batch.policy.action_space)
         inputs, _ = batch.forward(self._painted(batch))
         change = batch.kl(target, batch.inputs) + batch.kl(target, inputs)
         return self.options.coeff * batch.mean(change)
@@ -81,3 +90,13 @@ class Distil(DrAC):
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
         self._teacher, self._restored = (), state["teacher"]
+
+
+def sharpened(inputs: Tensor, actions: spaces.Space) -> Tensor:
+    """Inputs [..., A] of the distribution whose density is that of these to the power SHARPNESS,
+    up to its scale: logits times it; of a normal one, the same mean and a smaller deviation.
+    """
+    if isinstance(actions, spaces.Discrete):
+        return SHARPNESS * inputs
+    mean, log_deviation = inputs.chunk(2, dim=-1)
+    return torch.cat([mean, log_deviation - 0.5 * math.log(SHARPNESS)], dim=-1)

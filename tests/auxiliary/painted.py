@@ -1,6 +1,7 @@
 """Pictures, the colours of OrangeTree, and a policy that looks at pictures."""
 
 import torch
+from gymnasium import spaces
 from torch import nn
 
 from rllib_conspec.auxiliary.base import PolicyBatch
@@ -20,6 +21,8 @@ ROOM = torch.tensor([(150, 150, 150), (70, 105, 165)])
 
 class Policy(nn.Module):
     """Logits of three actions and a value, from pictures of 5 × 5."""
+
+    action_space = spaces.Discrete(3)
 
     def __init__(self, dim=8, **view) -> None:
         super().__init__()

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 from painted import Policy, pictures
 
-from rllib_conspec.auxiliary.distil import Distil, DistilOptions
+from rllib_conspec.auxiliary.distil import SHARPNESS, Distil, DistilOptions, sharpened
 from rllib_conspec.errors import OptionError
 from rllib_conspec.networks.palette import repaint
 
@@ -28,7 +29,7 @@ def loss_of(loss, policy, frames, mask=None):
 @pytest.mark.parametrize("shape", [(6, 4), (6,)])
 @pytest.mark.parametrize("masked", [True, False])
 def test_the_loss_is_the_formula(shape, masked):
-    """KL from the policy of the first time, on these pictures and on others, by hand."""
+    """KL from the policy of the first time, squared, on these pictures and on others, by hand."""
     torch.manual_seed(0)
     policy, frames = Policy(), pictures(*shape, 5, 5, 3)
     mask = torch.rand(shape) < 0.6 if masked else None
@@ -43,11 +44,28 @@ def test_the_loss_is_the_formula(shape, masked):
     terms = []
     for where in (torch.ones(shape) if mask is None else mask).nonzero().tolist():
         at = tuple(where)
-        p = taught[at].softmax(-1)
+        p = taught[at].softmax(-1) ** SHARPNESS
+        p = p / p.sum()
         for q in (batch.inputs[at].softmax(-1), inputs[at].softmax(-1)):
             terms.append(sum(a * torch.log(a / b) for a, b in zip(p, q, strict=True)))
     torch.testing.assert_close(found, 0.5 * 2 * torch.stack(terms).mean())
     assert found > 0
+
+
+def test_sharpened_is_the_density_to_a_power():
+    torch.manual_seed(0)
+    inputs = torch.randn(5, 6, dtype=torch.double)
+    p = inputs.softmax(-1) ** SHARPNESS
+    found = sharpened(inputs, spaces.Discrete(6)).softmax(-1)
+    torch.testing.assert_close(found, p / p.sum(-1, keepdim=True))
+
+    def density(inputs, x):
+        mean, log_deviation = inputs.chunk(2, -1)
+        return torch.distributions.Normal(mean, log_deviation.exp()).log_prob(x).sum(-1)
+
+    actions, x = spaces.Box(-1, 1, (3,)), torch.randn(100, 5, 3, dtype=torch.double)
+    scale = density(sharpened(inputs, actions), x) - SHARPNESS * density(inputs, x)
+    torch.testing.assert_close(scale, scale[:1].expand(100, 5))
 
 
 def test_the_teacher_is_no_part_that_learns_and_is_saved():
