@@ -3,11 +3,13 @@
 It has a teacher: itself, as it was when this began. On its own pictures and on the same ones in
 other colours it is to act as the teacher does on the pictures as they are, with less doubt: the
 chances that a policy leaves to other actions to explore are not worth keeping when that is over,
-and what is lost in other colours is mostly lost to them (docs/orangetree.md). Half of the
-environments are played in other colours, too: what it does wrong there leads to places where the
-teacher never was, and from which it has to learn to go on. The teacher stays the same; the target
-of `drac` is the policy of the moment, and with a weight that teaches colours well policies learned
-slowly with it, or lost what they could (docs/orangetree.md).
+and what is lost in other colours is mostly lost to them (docs/orangetree.md). It learns from the
+teacher's chances as they are, which say more than its choices, and acts by them squared: the
+temperature of Hinton's distillation. Half of the environments are played in other colours, too:
+what it does wrong there leads to places where the teacher never was, and from which it has to learn
+to go on. The teacher stays the same; the target of `drac` is the policy of the moment, and with a
+weight that teaches colours well policies learned slowly with it, or lost what they could
+(docs/orangetree.md).
 
 It is for a run that starts from a checkpoint; from scratch there is nothing worth keeping.
 """
@@ -28,7 +30,7 @@ from rllib_conspec.auxiliary.drac import DrAC, view_of
 from rllib_conspec.networks.palette import repaint
 from rllib_conspec.options import Options, option
 
-# The teacher's probabilities are raised to this power: what it holds twice as likely is to be done
+# The policy's probabilities are the teacher's to this power: what that held twice as likely is done
 # four times as often.
 SHARPNESS = 2.0
 
@@ -63,9 +65,11 @@ class Distil(DrAC):
     def loss(self, batch: PolicyBatch) -> Tensor:
         with torch.no_grad():
             target, _ = batch.forward(batch.observations, by=self._teacher_of(batch.policy))
-            target = sharpened(target, batch.policy.action_space)
         inputs, _ = batch.forward(self._painted(batch))
-        change = batch.kl(target, batch.inputs) + batch.kl(target, inputs)
+        change = sum(
+            batch.kl(target, doubtful(own, batch.policy.action_space))
+            for own in (batch.inputs, inputs)
+        )
         return self.options.coeff * batch.mean(change)
 
     def _painted(self, batch: PolicyBatch) -> Tensor:
@@ -92,11 +96,11 @@ class Distil(DrAC):
         self._teacher, self._restored = (), state["teacher"]
 
 
-def sharpened(inputs: Tensor, actions: spaces.Space) -> Tensor:
-    """Inputs [..., A] of the distribution whose density is that of these to the power SHARPNESS,
-    up to its scale: logits times it; of a normal one, the same mean and a smaller deviation.
+def doubtful(inputs: Tensor, actions: spaces.Space) -> Tensor:
+    """Inputs [..., A] of the distribution whose density, to the power SHARPNESS, is that of these,
+    up to its scale: logits over it; of a normal one, the same mean and a larger deviation.
     """
     if isinstance(actions, spaces.Discrete):
-        return SHARPNESS * inputs
+        return inputs / SHARPNESS
     mean, log_deviation = inputs.chunk(2, dim=-1)
-    return torch.cat([mean, log_deviation - 0.5 * math.log(SHARPNESS)], dim=-1)
+    return torch.cat([mean, log_deviation + 0.5 * math.log(SHARPNESS)], dim=-1)

@@ -6,7 +6,7 @@ import torch
 from gymnasium import spaces
 from painted import Policy, pictures
 
-from rllib_conspec.auxiliary.distil import SHARPNESS, Distil, DistilOptions, sharpened
+from rllib_conspec.auxiliary.distil import SHARPNESS, Distil, DistilOptions, doubtful
 from rllib_conspec.errors import OptionError
 from rllib_conspec.networks.palette import repaint
 
@@ -29,7 +29,9 @@ def loss_of(loss, policy, frames, mask=None):
 @pytest.mark.parametrize("shape", [(6, 4), (6,)])
 @pytest.mark.parametrize("masked", [True, False])
 def test_the_loss_is_the_formula(shape, masked):
-    """KL from the policy of the first time, squared, on these pictures and on others, by hand."""
+    """KL between the policy of the first time and the root of today's, on these pictures and on
+    others, by hand.
+    """
     torch.manual_seed(0)
     policy, frames = Policy(), pictures(*shape, 5, 5, 3)
     mask = torch.rand(shape) < 0.6 if masked else None
@@ -44,19 +46,20 @@ def test_the_loss_is_the_formula(shape, masked):
     terms = []
     for where in (torch.ones(shape) if mask is None else mask).nonzero().tolist():
         at = tuple(where)
-        p = taught[at].softmax(-1) ** SHARPNESS
-        p = p / p.sum()
+        p = taught[at].softmax(-1)
         for q in (batch.inputs[at].softmax(-1), inputs[at].softmax(-1)):
+            q = q ** (1 / SHARPNESS)
+            q = q / q.sum()
             terms.append(sum(a * torch.log(a / b) for a, b in zip(p, q, strict=True)))
     torch.testing.assert_close(found, 0.5 * 2 * torch.stack(terms).mean())
     assert found > 0
 
 
-def test_sharpened_is_the_density_to_a_power():
+def test_what_is_learned_is_the_root_of_what_is_done():
     torch.manual_seed(0)
     inputs = torch.randn(5, 6, dtype=torch.double)
-    p = inputs.softmax(-1) ** SHARPNESS
-    found = sharpened(inputs, spaces.Discrete(6)).softmax(-1)
+    p = inputs.softmax(-1) ** (1 / SHARPNESS)
+    found = doubtful(inputs, spaces.Discrete(6)).softmax(-1)
     torch.testing.assert_close(found, p / p.sum(-1, keepdim=True))
 
     def density(inputs, x):
@@ -64,7 +67,7 @@ def test_sharpened_is_the_density_to_a_power():
         return torch.distributions.Normal(mean, log_deviation.exp()).log_prob(x).sum(-1)
 
     actions, x = spaces.Box(-1, 1, (3,)), torch.randn(100, 5, 3, dtype=torch.double)
-    scale = density(sharpened(inputs, actions), x) - SHARPNESS * density(inputs, x)
+    scale = SHARPNESS * density(doubtful(inputs, actions), x) - density(inputs, x)
     torch.testing.assert_close(scale, scale[:1].expand(100, 5))
 
 
