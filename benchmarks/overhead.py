@@ -4,7 +4,7 @@ The product's own files: keys2.yaml, and orangetree.yaml with its two workers an
 the paper's sizes (paper/keys2.yaml). Memories are full; once all prototypes are live and once all
 are frozen, each on exemplars of its own, which is as expensive as ConSpec gets.
 
-Takes about 12 minutes. Expect, all live, `overhead_keys:` of about 1.15, `overhead_orangetree:` of
+Takes about 12 minutes. Expect, all live, `overhead_keys:` of about 1.13, `overhead_orangetree:` of
 at most 1.3 and `overhead:` (the paper's sizes) of at most 1.3.
 """
 
