@@ -135,13 +135,15 @@ class Prototypes(nn.Module):
 
     def needed_scores_of(self, frames: Tensor, need: Tensor) -> Tensor:
         """`needed_scores` of observations [N, *shape], with a graph."""
-        if frames.device.type != "cpu" or len(frames) < MANY:
+        # What is too much for one graph is encoded in pieces already, and is not to be held twice.
+        large = frames.numel() > pieces.WITH_GRAPH
+        if frames.device.type != "cpu" or len(frames) < MANY or large:
             return self.needed_scores(self.encode(frames), need)
         half = [len(frames) // 2, len(frames) - len(frames) // 2]
-        pieces = list(zip(frames.split(half), need.split(half, dim=1), strict=True))
+        halves = list(zip(frames.split(half), need.split(half, dim=1), strict=True))
         learning = [p for p in self.parameters() if p.requires_grad]
         return with_graph(
-            lambda piece: self.needed_scores(self.encode(piece[0]), piece[1]), pieces, learning, 1
+            lambda piece: self.needed_scores(self.encode(piece[0]), piece[1]), halves, learning, 1
         )
 
     def needed_scores(self, z: Tensor, need: Tensor) -> Tensor:
