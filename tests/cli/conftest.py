@@ -154,7 +154,7 @@ def sweep(tmp_path_factory):
     (results / "broken" / "mine.txt").write_text("keep")
     flags = ["--ray-num-cpus", "2"]
     code, output = Command("train", "-f", "sweep.yaml", *flags, cwd=directory).finish()
-    trial = results / "cart" / "trial_0_lr=0.0010"
+    trial = results / "cart" / "trial_0_lr=0.001"
     assert trial.exists(), output  # else every test that looks at it fails without saying why
     return Sweep(results, trial, code, output)
 

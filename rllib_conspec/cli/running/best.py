@@ -16,7 +16,7 @@ from rllib_conspec.cli.running.watch import trial_name
 
 DIGITS = 4  # of a drawn number: what is printed is what is trained with again
 ITERATION = "training_iteration"
-ONE_TRIAL = {"scheduler": "fifo", "search": "random"}
+ONE_TRIAL = {"num_samples": 1, "scheduler": "fifo", "search": "random"}
 
 
 def say_best(
@@ -45,11 +45,11 @@ def best_of(trials: list[Any], name: str, mode: str) -> Any | None:
     """
     sign = 1 if mode == "max" else -1
     ranked = [
-        (sign * reached, -(trial.last_result.get(ITERATION) or 0), i)
+        (sign * reached, -(trial.last_result.get(ITERATION) or 0), -i)
         for i, trial in enumerate(trials)
         if (reached := metric(trial.last_result or {}, name)) is not None
     ]
-    return trials[max(ranked)[-1]] if ranked else None
+    return trials[-max(ranked)[-1]] if ranked else None
 
 
 def command(experiment: Experiment, file: str | None, values: Mapping[tuple, Any]) -> str:
@@ -65,11 +65,10 @@ def command(experiment: Experiment, file: str | None, values: Mapping[tuple, Any
             ]
     config = deep_merge(given.get("config", {}), nested(values))
     words += ["--config", json.dumps(config), "--experiment-name", f"{experiment.name}_best"]
-    if experiment.num_samples > 1 and "num_samples" not in given:
-        words += ["--num-samples", "1"]
+    # A flag stands for what the file may say besides.
     for key, plain in ONE_TRIAL.items():
-        if key not in given and getattr(experiment, key) != plain:
-            words += [f"--{key}", plain]
+        if key in given or getattr(experiment, key) != plain:
+            words += ["--" + key.replace("_", "-"), str(plain)]
     return shlex.join(words)
 
 

@@ -20,10 +20,15 @@ from rllib_conspec.reward_models.base import RewardModel
 
 def trial_name(trial: Any) -> str:
     """A short name that is also a directory name: trial_0, trial_1_lr=0.001 …"""
-    # PBT adds new values behind an @; the directory keeps its name.
-    number, _, tag = trial.experiment_tag.partition("@")[0].partition("_")
-    name = "_".join(part for part in ("trial", str(int(number)), tag) if part)
+    number, _, _ = trial.experiment_tag.partition("_")
+    values = {key.rpartition("/")[2]: value for key, value in trial.evaluated_params.items()}
+    told = ",".join(f"{key}={_briefly(value)}" for key, value in sorted(values.items()))
+    name = "_".join(part for part in ("trial", str(int(number)), told) if part)
     return "".join(c if c.isalnum() or c in "_-=.," else "-" for c in name)[:100]
+
+
+def _briefly(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 class Watcher(tune.Callback):
