@@ -57,7 +57,7 @@ def test_the_best_is_the_best_at_the_end_or_the_faster_one():
 
 def test_the_command_trains_once_with_these_values(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "s.yaml").write_text(yaml.safe_dump({"s": SWEEP}))
+    (tmp_path / "s.yaml").write_text(yaml.safe_dump({"s": SWEEP}, sort_keys=False))
     (experiment,) = load_experiments("s.yaml", {"config": {"gamma": 0.9}})
     lines = []
     trials = [trial(0, 0.25), trial(1, 0.75, lr=0.00123456)]

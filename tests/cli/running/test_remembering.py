@@ -25,6 +25,9 @@ class Controller:
     def get_trials(self):
         return self.trials
 
+    def get_live_trials(self):
+        return self.trials
+
     def _schedule_trial_save(self, trial, result):
         return _FutureTrainingResult(None)
 
@@ -53,7 +56,8 @@ def sweep(name, count=4, **options):
     controller = Controller(trials)
     for trial in trials:
         scheduler.on_trial_add(controller, trial)
-        trial.status = Trial.RUNNING
+    for trial in trials[: count - 1]:
+        trial.status = Trial.RUNNING  # the last one waits
     return scheduler, remembering, controller
 
 

@@ -90,6 +90,6 @@ def test_the_same_seed_draws_the_same_values():
         return search._random_state.uniform(size=3).tolist()
 
     assert drawn(1) == drawn(1) != drawn(2)
-    assert make_search(experiment(max_concurrent=2))._max_concurrent == 2
+    assert make_search(experiment(max_concurrent=2)).max_concurrent == 2
     limited = make_search(experiment(search="optuna", max_concurrent=2))
     assert isinstance(limited, ConcurrencyLimiter) and limited.max_concurrent == 2
