@@ -21,6 +21,7 @@ from rllib_conspec.cli.checks.sweep import Pbt, scheduler_of, space_of, trials_o
 from rllib_conspec.cli.checks.validate import reward_models, tune_config
 from rllib_conspec.cli.running import cluster, directories
 from rllib_conspec.cli.running.best import say_best
+from rllib_conspec.cli.running.galleries import Galleries, on_tensorboard
 from rllib_conspec.cli.running.interrupt import Interrupt, handling, pausing
 from rllib_conspec.cli.running.logs import ContinuedCSV, ContinuedJson
 from rllib_conspec.cli.running.outcome import summarize
@@ -169,10 +170,13 @@ def _run_one(entry: Plan, options: RunOptions, console: Console, interrupt: Inte
         )
         scheduler = make_scheduler(experiment)
         callbacks = [watcher, Remembering(scheduler), ContinuedCSV(), ContinuedJson()]
+        show = [on_tensorboard]
         if options.wandb:
-            from ray.air.integrations.wandb import WandbLoggerCallback
+            from rllib_conspec.cli.running.on_wandb import OnWandb
 
-            callbacks.append(WandbLoggerCallback(project=options.wandb, group=experiment.name))
+            callbacks.append(OnWandb(options.wandb, experiment.name))
+            show.append(callbacks[-1].show)
+        callbacks.append(Galleries(*show))
         analysis = tune.run(
             experiment.run,
             name=entry.directory,
