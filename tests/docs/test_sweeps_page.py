@@ -1,4 +1,4 @@
-"""docs/sweeps.md: its file and its Python are valid, its tables complete, its mistakes answered so."""
+"""docs/sweeps.md: files are valid, tables complete, mistakes answered as it says."""
 
 import re
 from dataclasses import fields

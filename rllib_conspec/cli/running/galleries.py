@@ -1,4 +1,4 @@
-"""What the reward models found, drawn whenever a checkpoint is made: for TensorBoard, and for W&B."""
+"""What the reward models found, drawn at every checkpoint, for TensorBoard and W&B."""
 
 from __future__ import annotations
 
@@ -33,13 +33,26 @@ class Galleries(tune.Callback):
                 show(trial, trial.last_result.get(ITERATION, 0), pictures)
 
 
-def on_tensorboard(trial: Any, iteration: int, pictures: Mapping[str, np.ndarray]) -> None:
-    """Into the trial's directory, beside what Tune writes there."""
-    from tensorboardX import SummaryWriter
+class OnTensorboard(tune.Callback):
+    """Pictures in the trial's directory, beside what Tune writes there."""
 
-    with SummaryWriter(trial.local_path, filename_suffix=".galleries") as writer:
+    def __init__(self) -> None:
+        self._writers: dict[Any, Any] = {}
+
+    def show(self, trial: Any, iteration: int, pictures: Mapping[str, np.ndarray]) -> None:
+        from tensorboardX import SummaryWriter
+
+        if trial not in self._writers:
+            self._writers[trial] = SummaryWriter(trial.local_path, filename_suffix=".galleries")
         for name, picture in pictures.items():
-            writer.add_image(name, picture, iteration, dataformats="HWC")
+            self._writers[trial].add_image(name, picture, iteration, dataformats="HWC")
+        self._writers[trial].flush()
+
+    def on_trial_complete(self, iteration: int, trials: list, trial: Any, **info: Any) -> None:
+        if trial in self._writers:
+            self._writers.pop(trial).close()
+
+    on_trial_error = on_trial_complete
 
 
 def pixels(file: Path) -> np.ndarray:

@@ -21,7 +21,7 @@ from rllib_conspec.cli.checks.sweep import Pbt, scheduler_of, space_of, trials_o
 from rllib_conspec.cli.checks.validate import reward_models, tune_config
 from rllib_conspec.cli.running import cluster, directories
 from rllib_conspec.cli.running.best import say_best
-from rllib_conspec.cli.running.galleries import Galleries, on_tensorboard
+from rllib_conspec.cli.running.galleries import Galleries, OnTensorboard
 from rllib_conspec.cli.running.interrupt import Interrupt, handling, pausing
 from rllib_conspec.cli.running.logs import ContinuedCSV, ContinuedJson
 from rllib_conspec.cli.running.outcome import summarize
@@ -170,13 +170,12 @@ def _run_one(entry: Plan, options: RunOptions, console: Console, interrupt: Inte
         )
         scheduler = make_scheduler(experiment)
         callbacks = [watcher, Remembering(scheduler), ContinuedCSV(), ContinuedJson()]
-        show = [on_tensorboard]
+        shown = [OnTensorboard()]
         if options.wandb:
             from rllib_conspec.cli.running.on_wandb import OnWandb
 
-            callbacks.append(OnWandb(options.wandb, experiment.name))
-            show.append(callbacks[-1].show)
-        callbacks.append(Galleries(*show))
+            shown.append(OnWandb(options.wandb, experiment.name))
+        callbacks += [*shown, Galleries(*(one.show for one in shown))]
         analysis = tune.run(
             experiment.run,
             name=entry.directory,

@@ -7,7 +7,12 @@ from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from rllib_conspec.cli.running import galleries
-from rllib_conspec.cli.running.galleries import Galleries, on_tensorboard
+from rllib_conspec.cli.running.galleries import Galleries, OnTensorboard
+
+
+class Trial:
+    def __init__(self, path):
+        self.local_path = path
 
 
 def saved(trial, callback, directory, iteration):
@@ -20,17 +25,15 @@ def saved(trial, callback, directory, iteration):
 def test_pictures_are_shown_with_their_iteration(tmp_path, monkeypatch):
     picture = tmp_path / "prototypes.png"
     monkeypatch.setattr(galleries, "galleries_of", lambda checkpoint: [picture])
-    trial, seen = SimpleNamespace(local_path=str(tmp_path)), []
-    callback = Galleries(on_tensorboard, lambda *shown: seen.append(shown))
+    trial, seen, tensorboard = Trial(str(tmp_path)), [], OnTensorboard()
+    callback = Galleries(tensorboard.show, lambda *shown: seen.append(shown))
     for iteration, colour in ((3, "red"), (7, "blue")):
         Image.new("RGB", (30, 20), colour).save(picture)
         saved(trial, callback, tmp_path, iteration)
+    tensorboard.on_trial_complete(iteration=0, trials=[trial], trial=trial)
     events = EventAccumulator(str(tmp_path), size_guidance={"images": 0}).Reload()
     shown = events.Images("found/prototypes")
-    assert [(image.step, image.width, image.height) for image in shown] == [
-        (3, 30, 20),
-        (7, 30, 20),
-    ]
+    assert [(one.step, one.width, one.height) for one in shown] == [(3, 30, 20), (7, 30, 20)]
     (_, first, pictures), (_, second, _) = seen
     assert (first, second) == (3, 7)
     assert pictures["found/prototypes"].shape == (20, 30, 3)
@@ -39,5 +42,5 @@ def test_pictures_are_shown_with_their_iteration(tmp_path, monkeypatch):
 
 def test_a_checkpoint_that_cannot_be_described_ends_nothing(tmp_path):
     (tmp_path / "checkpoint_000000").mkdir()
-    saved(SimpleNamespace(local_path=str(tmp_path)), Galleries([].remove), tmp_path, 1)
+    saved(Trial(str(tmp_path)), Galleries([].remove), tmp_path, 1)
     assert not list(tmp_path.glob("events*"))

@@ -69,10 +69,8 @@ def test_a_trial_is_one_run_with_settings_numbers_and_pictures(started, tmp_path
     waiting.put((_QueueItem.END, None))
     exclude = settings.pop("exclude")
     assert "config" not in exclude, "values that PBT changes are told"
-    writer = _WandbLoggingActor(
-        str(tmp_path), waiting, exclude, callback.AUTO_CONFIG_KEYS, **settings
-    )
-    writer.run()
+    keys, place = callback.AUTO_CONFIG_KEYS, str(tmp_path)  # which is where its process stands
+    _WandbLoggingActor(place, waiting, exclude, keys, dir=place, **settings).run()
     (run,) = tmp_path.glob("wandb/offline-run-*-ab12")
     (picture,) = run.glob("files/media/images/found/prototypes_1_*.png")
     assert picture.stat().st_size > 50
