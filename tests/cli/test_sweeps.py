@@ -11,19 +11,13 @@ small:
   scheduler: {asha: {grace_period: 3}}
   checkpoint_config: {checkpoint_frequency: 1}
   config:
+    lr: {loguniform: [1.0e-4, 1.0e-2]}
+    conspec: {intrinsic_coeff: {uniform: [0.1, 0.5]}, num_prototypes: 2, encoder_dim: 16}
+    model_config: {encoder_dim: 16, core_dim: 16}
     env_config: {keys: 1}
     episodes_per_batch: 4
-    episodes_per_minibatch: 2
-    num_epochs: 1
-    num_env_runners: 0
     num_envs_per_env_runner: 4
-    model_config: {encoder: conv, encoder_dim: 16, core_dim: 16}
-    lr: {loguniform: [1.0e-4, 1.0e-2]}
-    conspec:
-      num_prototypes: 2
-      encoder_dim: 16
-      projection_dim: 16
-      intrinsic_coeff: {uniform: [0.1, 0.5]}
+    num_epochs: 1
     seed: 0
 """
 
