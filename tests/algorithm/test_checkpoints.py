@@ -115,24 +115,22 @@ def test_settings_of_a_run_stay_when_it_goes_on_from_the_checkpoint_of_another(b
     algo.train()
     algo.save_to_path(tmp_path / "checkpoint")
     config = keys_config(seed=3, intrinsic_coeff=0.75, lr=0.125, weight_decay=0.5)
-    other = built(config.training(lr=0.0625, entropy_coeff=0.5, gamma=0.5))
+    other = built(config.training(lr=0.0625, gamma=0.5))
     other.restore_from_path(tmp_path / "checkpoint")
 
     def settings():
         learner = learner_of(other)
         policy = learner.get_optimizer("default_policy")
         (models,) = reward_learner(other).optimizer.param_groups
-        entropy = learner.entropy_coeff_schedulers_per_module["default_policy"]
         return {
             "lr": policy.param_groups[0]["lr"],
             "conspec.lr": models["lr"],
             "conspec.weight_decay": models["weight_decay"],
-            "entropy_coeff": entropy.get_current_value(),
             "gamma": learner.config.gamma,
             "paid": other.env_runner.reward_model.models["conspec"].options.intrinsic_coeff,
         }
 
-    own = {"lr": 0.0625, "conspec.lr": 0.125, "conspec.weight_decay": 0.5, "entropy_coeff": 0.5}
+    own = {"lr": 0.0625, "conspec.lr": 0.125, "conspec.weight_decay": 0.5}
     own |= {"gamma": 0.5, "paid": 0.75}
     assert settings() == own
     assert flat(other.get_module().get_state()) == flat(algo.get_module().get_state())
