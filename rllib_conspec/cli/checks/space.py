@@ -178,7 +178,7 @@ def for_tune(config: Any) -> Any:
     if is_sampler(config):
         ((word, values),) = config.items()
         return tune.choice(values) if word == CHOICE else getattr(tune, word)(*values)
-    if isinstance(config, Mapping):
+    if isinstance(config, Mapping) and varied(config):
         return {key: for_tune(value) for key, value in config.items()}
     return config
 

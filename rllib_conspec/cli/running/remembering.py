@@ -37,13 +37,15 @@ class Remembering(tune.Callback):
 
     def get_state(self) -> dict[str, Any]:
         if self._stored is not None:  # not in use yet
-            return {"scheduler": self._stored}
-        # What is callable are our own wrappers around its methods, and functions it was given.
+            return {"scheduler": self._stored, "kind": type(self._scheduler).__name__}
+        # What it has come to know stands in collections; the rest is how it was set.
         found = vars(self._scheduler).items()
-        return {"scheduler": dumped({n: value for n, value in found if not callable(value)})}
+        memory = {n: value for n, value in found if isinstance(value, (dict, list, set))}
+        return {"scheduler": dumped(memory), "kind": type(self._scheduler).__name__}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        self._stored = state["scheduler"]
+        if state["kind"] == type(self._scheduler).__name__:  # the file may name another one now
+            self._stored = state["scheduler"]
 
     def on_step_begin(self, iteration: int, trials: list[Trial], **info: Any) -> None:
         if self._stored is None:

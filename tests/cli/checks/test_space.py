@@ -106,6 +106,13 @@ def test_what_a_trial_can_have_had():
     assert not may_be({"randint": [1, 5]}, 5)
 
 
+def test_tune_gets_everything_else_as_it_is():
+    lr, fixed = tune.uniform(0, 1), {"a": [1]}
+    made = for_tune({"lr": lr, "fixed": fixed, "m": {"n": {"choice": [1]}, "k": fixed}})
+    assert made["lr"] is lr and made["fixed"] is fixed and made["m"]["k"] is fixed
+    assert made["m"]["n"].categories == [1]
+
+
 def test_what_differs_by_its_path():
     lr = tune.uniform(0, 1)
     config = {"lr": lr, "m": {"n": {"choice": [1]}, "k": 3}, "seed": {"grid_search": [1]}}

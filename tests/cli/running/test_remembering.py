@@ -102,7 +102,6 @@ def test_pbt_knows_scores_and_times_but_no_answer_that_is_still_awaited():
     assert again._trial_state[controller.trials[3]].last_checkpoint is None
     # Not compared again before its time.
     assert tell(again, controller, 0, 0.0, iteration=3) == again.CONTINUE
-    assert again._num_perturbations == scheduler._num_perturbations
 
 
 def test_trials_that_were_not_there_before_are_met():
@@ -112,6 +111,16 @@ def test_trials_that_were_not_there_before_are_met():
     resumed.set_state(state)
     resumed.on_step_begin(iteration=0, trials=controller.trials)
     assert scheduler._trial_info.keys() == {"0", "1", "2"}
+
+
+def test_another_scheduler_begins_anew_and_settings_are_those_of_now():
+    _, remembering, _ = sweep("asha", max_t=9)
+    again, _ = killed_and_resumed(remembering, "asha", max_t=20)
+    assert again._max_t == 20
+    other, resumed, controller = sweep("median_stopping")
+    resumed.set_state(remembering.get_state())
+    resumed.on_step_begin(iteration=0, trials=controller.trials)
+    assert not hasattr(other, "_brackets")
 
 
 def test_everything_is_saved_as_soon_as_a_trial_has_ended():
