@@ -7,15 +7,7 @@ import sys
 
 import pytest
 import ray
-from inside import (
-    comparable,
-    differences,
-    flat,
-    learner_of,
-    memories,
-    reward_learner,
-    states,
-)
+from inside import comparable, differences, flat, memories, states
 from tiny import keys_config
 
 
@@ -107,37 +99,6 @@ def test_restored_into_the_running_algorithm_it_continues_to_the_digit(built, tm
     assert algo.env_runner.reward_model.version == 2
     for expected in uninterrupted:
         assert differences(expected, comparable(algo.train())) == {}
-
-
-def test_settings_of_a_run_stay_when_it_goes_on_from_the_checkpoint_of_another(built, tmp_path):
-    """As a trial of population-based training does: the weights of the other, its own values."""
-    algo = built(keys_config(seed=3, intrinsic_coeff=0.25).training(lr=0.001))
-    algo.train()
-    algo.save_to_path(tmp_path / "checkpoint")
-    config = keys_config(seed=3, intrinsic_coeff=0.75, lr=0.125, weight_decay=0.5)
-    other = built(config.training(lr=0.0625, gamma=0.5))
-    other.restore_from_path(tmp_path / "checkpoint")
-
-    def settings():
-        learner = learner_of(other)
-        policy = learner.get_optimizer("default_policy")
-        (models,) = reward_learner(other).optimizer.param_groups
-        return {
-            "lr": policy.param_groups[0]["lr"],
-            "conspec.lr": models["lr"],
-            "conspec.weight_decay": models["weight_decay"],
-            "gamma": learner.config.gamma,
-            "paid": other.env_runner.reward_model.models["conspec"].options.intrinsic_coeff,
-        }
-
-    own = {"lr": 0.0625, "conspec.lr": 0.125, "conspec.weight_decay": 0.5}
-    own |= {"gamma": 0.5, "paid": 0.75}
-    assert settings() == own
-    assert flat(other.get_module().get_state()) == flat(algo.get_module().get_state())
-    assert memories(other) == memories(algo)
-    other.train()
-    assert settings() == own, "after the first gradient steps"
-    assert other.iteration == 2
 
 
 def test_restoring_leaves_a_checkpoint_of_another_task_alone(built, tmp_path):
