@@ -29,6 +29,8 @@ from rllib_conspec.algorithm.settings import (
     check_model_config,
     check_reward_scale,
     check_whole_number,
+    is_sampler,
+    without_samplers,
 )
 from rllib_conspec.errors import OptionError, did_you_mean
 from rllib_conspec.networks import MODEL_CONFIG_KEYS
@@ -103,11 +105,14 @@ class RewardModelConfig(AlgorithmConfig):
         if models is not NotProvided:
             merged = {k: dict(v) for k, v in self.reward_models.items()}
             for name, options in models.items():
-                options_of(name, options, self.preset)
+                options_of(name, without_samplers(options), self.preset)
                 whole = merged.get(name, {}) | dict(options)
-                found = options_of(name, whole, self.preset)
+                found = options_of(name, without_samplers(whole), self.preset)
                 # As the options have them: a file is named by its full path, wherever it is read.
-                merged[name] = {key: getattr(found, key) for key in whole}
+                merged[name] = {
+                    key: value if is_sampler(value) else getattr(found, key)
+                    for key, value in whole.items()
+                }
             self.reward_models = merged
         if episodes_per_update is not NotProvided:
             self.episodes_per_update = episodes_per_update

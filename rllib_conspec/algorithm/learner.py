@@ -35,6 +35,7 @@ from rllib_conspec.algorithm.threads import cores_for, cores_to_spare
 from rllib_conspec.auxiliary.base import PolicyBatch
 from rllib_conspec.networks.devices import bytes_sent
 from rllib_conspec.networks.normalizing import normalizes, observe
+from rllib_conspec.networks.optimizers import keeping_settings
 from rllib_conspec.networks.side_by_side import cores_at_hand
 
 COMPONENT_REWARD_MODEL = "reward_model"
@@ -128,6 +129,13 @@ class RewardModelLearner(TorchLearner):
             with self._reward_lock:
                 state[COMPONENT_REWARD_MODEL] = self.reward_model.get_state()
         return state
+
+    @override(TorchLearner)
+    def _set_optimizer_state(self, state: dict[str, Any]) -> None:
+        # A learning rate with a schedule is where the schedule had come to.
+        fixed = [o for o, lr in self._optimizer_lr_schedules.items() if not lr.use_schedule]
+        with keeping_settings(fixed):
+            super()._set_optimizer_state(state)
 
     @override(TorchLearner)
     def set_state(self, state: dict[str, Any]) -> None:

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+from ray.tune.search.sample import Domain
 
 from rllib_conspec.episodes import SIGN
 from rllib_conspec.errors import OptionError, did_you_mean
 from rllib_conspec.networks import MODEL_CONFIG_KEYS
 from rllib_conspec.networks.cores import REGISTRY as CORES
 from rllib_conspec.networks.encoders import ENCODERS
+
+
+def is_sampler(value: Any) -> bool:
+    """Whether Tune is to put a value in its place: `tune.uniform(…)`, `tune.grid_search([…])`."""
+    return isinstance(value, Domain) or (isinstance(value, dict) and set(value) == {"grid_search"})
+
+
+def without_samplers(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that can be checked before Tune has put values into the others."""
+    return {key: value for key, value in options.items() if not is_sampler(value)}
 
 
 def check_model_config(model_config: Any) -> None:

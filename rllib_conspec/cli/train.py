@@ -10,7 +10,6 @@ import click
 
 from rllib_conspec.errors import UserError
 
-SCHEDULERS = ("fifo", "async_hyperband", "median_stopping_rule")
 _FILE = click.Path(dir_okay=False)
 _DIR = click.Path()
 
@@ -41,7 +40,8 @@ OPTIONS = [
     click.option("--ray-address", metavar="HOST:PORT", help="Join a cluster (or: auto)."),
     click.option("--ray-num-cpus", type=click.IntRange(min=1), help="CPUs of the local Ray."),
     click.option("--ray-num-gpus", type=click.IntRange(min=0), help="GPUs of the local Ray."),
-    click.option("--scheduler", type=click.Choice(SCHEDULERS), help="Tune's trial scheduler."),
+    click.option("--scheduler", metavar="NAME|JSON", help="Which trials end early: asha, pbt …"),
+    click.option("--search", metavar="NAME|JSON", help="Where values come from: random, optuna."),
     click.option("--wandb", metavar="PROJECT", help="Log to Weights & Biases as well."),
     click.option("--slurm", type=_FILE, metavar="CLUSTER.yaml", help="Train on a Slurm cluster."),
     click.option("--print-only", is_flag=True, help="With --slurm: only show what would be done."),
@@ -58,7 +58,7 @@ def with_options(command: Any) -> Any:
 
 def overrides_from(flags: dict[str, Any]) -> dict[str, Any]:
     """What the flags say about the experiment, in the form of an experiment file."""
-    from rllib_conspec.cli.checks.experiment import parse_mapping
+    from rllib_conspec.cli.checks.experiment import parse_choice, parse_mapping
 
     names = {
         "run": "run",
@@ -72,6 +72,9 @@ def overrides_from(flags: dict[str, Any]) -> dict[str, Any]:
     for key in ("config", "stop"):
         if flags[key] is not None:
             found[key] = parse_mapping(flags[key], f"--{key}")
+    for key in ("scheduler", "search"):
+        if flags[key] is not None:
+            found[key] = parse_choice(flags[key], f"--{key}")
     checkpointing = {
         "checkpoint_frequency": flags["checkpoint_freq"],
         "checkpoint_at_end": flags["checkpoint_at_end"],
@@ -132,7 +135,6 @@ def _train(file: str | None, flags: dict[str, Any]) -> int:
         ray_address=flags["ray_address"],
         ray_num_cpus=flags["ray_num_cpus"],
         ray_num_gpus=flags["ray_num_gpus"],
-        scheduler=flags["scheduler"] or "fifo",
         wandb=flags["wandb"],
         verbose=verbose,
     )

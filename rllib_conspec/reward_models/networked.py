@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from rllib_conspec.networks.devices import copied
+from rllib_conspec.networks.optimizers import keeping_settings
 from rllib_conspec.reward_models.base import RewardModel, Setting
 
 
@@ -81,5 +82,6 @@ class NetworkModel(RewardModel):
 
     def set_state(self, state: dict[str, Any]) -> None:
         self.load_weights(state["networks"])
-        self.optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))
+        with keeping_settings([self.optimizer]):
+            self.optimizer.load_state_dict(copy.deepcopy(state["optimizer"]))
         self._rng.bit_generator.state = state["rng"]

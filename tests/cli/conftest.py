@@ -160,7 +160,7 @@ def sweep(finished, tmp_path_factory):
     (results / "broken" / "mine.txt").write_text("keep")
     flags = ["--ray-num-cpus", "2"]
     code, output = finished("train", "-f", "sweep.yaml", *flags, cwd=directory)
-    trial = results / "cart" / "trial_0_lr=0.0010"
+    trial = results / "cart" / "trial_0_lr=0.001"
     assert trial.exists(), output  # else every test that looks at it fails without saying why
     return Sweep(results, trial, code, output)
 

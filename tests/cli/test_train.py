@@ -34,7 +34,7 @@ def iterations(file):
 def test_a_run_leaves_results_and_says_what_to_do_next(sweep):
     lines = sweep.output.splitlines()
     assert lines[0] == "Checking broken, cart, then starting Ray …"
-    for trial in ("trial_0_lr=0.0010", "trial_1_lr=0.0001"):
+    for trial in ("trial_0_lr=0.001", "trial_1_lr=0.0001"):
         shown = [line.split("  ")[1:] for line in lines if line.startswith(f"cart/{trial}  ")]
         assert [cells[0] for cells in shown] == ["iteration 1/3", "iteration 2/3", "iteration 3/3"]
         assert all(re.search(r"return \S+ steps/s \S+", " ".join(cells)) for cells in shown)

@@ -139,7 +139,7 @@ def check_fits(checkpoint: Path, algorithm: type, config: Any, spaces: Any) -> N
         check_spaces(checkpoint, *spaces)
     # Only a configuration that ran has looked at its environment. Observations are the same.
     facts = getattr(stored, "facts", None)
-    before, now = _sizes(stored, facts), _sizes(config, facts)
+    before, now = weight_sizes(stored, facts), weight_sizes(config, facts)
     for key in before.keys() & now.keys():
         if before[key] != now[key]:
             raise UserError(
@@ -147,7 +147,7 @@ def check_fits(checkpoint: Path, algorithm: type, config: Any, spaces: Any) -> N
             )
 
 
-def _sizes(config: Any, facts: Any) -> dict[str, Any]:
+def weight_sizes(config: Any, facts: Any = None) -> dict[str, Any]:
     """Options of ours that the shapes of a checkpoint's weights depend on. `facts` say what `auto`
     stands for.
     """

@@ -9,8 +9,9 @@ from typing import Any
 
 from rllib_conspec.annotations import expected, fits, show
 from rllib_conspec.cli.checks.algorithms import our_algorithms
-from rllib_conspec.cli.checks.schema import alternatives, check_keys
-from rllib_conspec.cli.checks.values import check_finite, check_grids, infinite_options
+from rllib_conspec.cli.checks.schema import check_keys
+from rllib_conspec.cli.checks.space import possible
+from rllib_conspec.cli.checks.values import check_finite, check_samplers, infinite_options
 from rllib_conspec.errors import OptionError, did_you_mean
 from rllib_conspec.reward_models import REGISTRY
 
@@ -57,7 +58,7 @@ def check_config(config: Mapping[str, Any], default: Any) -> None:
     known = [key for key in values if not key.startswith("_") and key not in FOUND]
     known += [key for key in (*hints, *sections) if _has_setter(default, key) or key in sections]
     try:
-        check_grids(config)
+        check_samplers(config)
         _check_model_sections(config, default)
         check_keys(config, known)
         check_finite(config, infinite_options(values))
@@ -69,7 +70,7 @@ def check_config(config: Mapping[str, Any], default: Any) -> None:
             kinds = [kind for kind in (hint, _kind(before)) if kind is not None]
             if key in sections:
                 kinds = [dict]
-            for value in alternatives(key, given):
+            for value in possible(key, given):
                 if kinds and not any(fits(kind, value) for kind in kinds):
                     raise OptionError(key, f"expected {expected(kinds)}, got {show(value)}.")
                 least, most = LIMITS.get(key, (-math.inf, math.inf))

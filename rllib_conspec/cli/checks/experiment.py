@@ -20,6 +20,7 @@ from typing import Any
 from rllib_conspec.annotations import expected, show
 from rllib_conspec.cli.checks import strict_yaml
 from rllib_conspec.cli.checks.schema import Key, check_section
+from rllib_conspec.cli.checks.space import is_sampler
 from rllib_conspec.errors import OptionError, UserError
 
 EXPERIMENT_KEYS = {
@@ -34,6 +35,11 @@ EXPERIMENT_KEYS = {
     "restore": Key((str,)),
     "max_failures": Key((int,), min=-1),
     "time_budget_s": Key((float,), min=1),
+    "metric": Key((str,)),
+    "mode": Key((str,), choices=("max", "min")),
+    "scheduler": Key((str, dict)),
+    "search": Key((str, dict)),
+    "max_concurrent": Key((int,), min=1),
 }
 CHECKPOINT_KEYS = {
     "num_to_keep": Key((int, type(None)), min=1),
@@ -62,6 +68,11 @@ class Experiment:
     restore: str | None = None
     max_failures: int = 0
     time_budget_s: float | None = None
+    metric: str = "env_runners/episode_return_mean"  # what trials are compared by
+    mode: str = "max"
+    scheduler: str | dict[str, Any] = "fifo"
+    search: str | dict[str, Any] = "random"
+    max_concurrent: int | None = None
     source: str = ""
     overrides: dict[str, Any] = field(default_factory=dict)
     algorithm_config: Any = None  # the object of a Python file, before --config
@@ -128,8 +139,8 @@ def deep_merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, An
     merged = copy.deepcopy(dict(base))
     for key, value in over.items():
         nested = isinstance(value, Mapping) and isinstance(merged.get(key), Mapping)
-        # A grid_search replaces a mapping and is replaced by one: halves of both mean nothing.
-        if nested and "grid_search" not in value and "grid_search" not in merged[key]:
+        # A sampler replaces a mapping and is replaced by one: halves of both mean nothing.
+        if nested and not is_sampler(value) and not is_sampler(merged[key]):
             merged[key] = deep_merge(merged[key], value)
         else:
             merged[key] = copy.deepcopy(value)
@@ -144,12 +155,19 @@ def parse_mapping(text: str, flag: str) -> dict[str, Any]:
     return value
 
 
+def parse_choice(text: str, flag: str) -> str | dict[str, Any]:
+    """What is written in a flag such as --scheduler asha or --scheduler '{asha: {max_t: 50}}'."""
+    value = strict_yaml.load(text, flag)
+    return value if isinstance(value, str) else parse_mapping(text, flag)
+
+
 def _override(experiment: Experiment, overrides: Mapping[str, Any]) -> None:
     experiment.overrides = dict(overrides)
     for key, value in overrides.items():
         before = getattr(experiment, key)
-        # --stop replaces the file's criteria: merged ones would end the run too early.
-        merge = isinstance(value, Mapping) and key != "stop"
+        # --stop replaces the file's criteria: merged ones would end the run too early. There is
+        # one scheduler and one search.
+        merge = isinstance(value, Mapping) and key not in ("stop", "scheduler", "search")
         setattr(experiment, key, deep_merge(before, value) if merge else value)
     try:
         _check(experiment)

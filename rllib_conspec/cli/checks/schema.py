@@ -20,21 +20,6 @@ class Key:
     choices: tuple[str, ...] | None = None
 
 
-def is_grid(value: Any) -> bool:
-    """Whether `value` is Tune's `{grid_search: [...]}`."""
-    return isinstance(value, Mapping) and set(value) == {"grid_search"}
-
-
-def alternatives(option: str, value: Any) -> list[Any]:
-    """The values an option will take: those of its `grid_search`, or just itself."""
-    if not is_grid(value):
-        return [value]
-    values = value["grid_search"]
-    if not isinstance(values, list) or not values:
-        raise OptionError(option, f"grid_search needs a list of values, got {show(values)}.")
-    return values
-
-
 def check_keys(section: Mapping[str, Any], known: Iterable[str], what: str = "option") -> None:
     """Raise for the first key of `section` that is not in `known`."""
     known = list(known)
@@ -46,19 +31,18 @@ def check_keys(section: Mapping[str, Any], known: Iterable[str], what: str = "op
 def check_section(section: Mapping[str, Any], schema: Mapping[str, Key]) -> None:
     """Check names, types, lower bounds and choices of all keys of `section`."""
     check_keys(section, schema)
-    for name, given in section.items():
+    for name, value in section.items():
         key = schema[name]
-        for value in alternatives(name, given):
-            finite = not isinstance(value, float) or math.isfinite(value)
-            if not finite or not any(fits(kind, value) for kind in key.types):
-                raise OptionError(name, f"expected {expected(key.types)}, got {show(value)}.")
-            if key.choices and value not in key.choices:
-                hint = did_you_mean(str(value), key.choices)
-                raise OptionError(
-                    name, f"must be one of {', '.join(key.choices)}, got {show(value)}.{hint}"
-                )
-            if key.min is not None and isinstance(value, NUMBER) and value < key.min:
-                raise OptionError(name, f"must be at least {key.min:g}, got {show(value)}.")
+        finite = not isinstance(value, float) or math.isfinite(value)
+        if not finite or not any(fits(kind, value) for kind in key.types):
+            raise OptionError(name, f"expected {expected(key.types)}, got {show(value)}.")
+        if key.choices and value not in key.choices:
+            hint = did_you_mean(str(value), key.choices)
+            raise OptionError(
+                name, f"must be one of {', '.join(key.choices)}, got {show(value)}.{hint}"
+            )
+        if key.min is not None and isinstance(value, NUMBER) and value < key.min:
+            raise OptionError(name, f"must be at least {key.min:g}, got {show(value)}.")
 
 
 def one_line(error: Exception) -> str:

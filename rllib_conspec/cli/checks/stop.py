@@ -1,4 +1,4 @@
-"""Check the criteria that end a run."""
+"""Check the criteria that end a run, and names of metrics."""
 
 from __future__ import annotations
 
@@ -50,26 +50,36 @@ def check_stop(
     success: Collection[str] = (),
 ) -> None:
     """`models` and `success`: of all trials of the experiment."""
-    sections = (*STOP_SECTIONS, *(model.name for model in models))
-    shown = (f"{model.name}/{metric}" for model in models for metric in model.metrics_shown)
-    known = (*STOP_KEYS, *shown)
     for key, value in stop.items():
         name = f"stop.{key}"
-        if key in _OLD_STOP_KEYS:
-            raise OptionError(name, f'unknown metric. Did you mean "{_OLD_STOP_KEYS[key]}"?')
-        section, slash, _ = str(key).partition("/")
-        # Algorithms may report metrics of their own, so only a near miss is a mistake there.
-        own = slash and section in sections
-        if slash and not own and section in REGISTRY.entries:
-            raise OptionError(name, f"this experiment has no reward model {section}.")
-        hint = did_you_mean(key, known, cutoff=0.9 if own else 0.6)
-        if key not in known and (hint or not own):
-            raise OptionError(name, f"unknown metric.{hint}")
-        if key in SUCCESS_KEYS and RELATIVE in success:
-            raise OptionError(
-                name, f"with success {RELATIVE} some of every batch succeed: there is no such rate."
-            )
+        check_metric(key, name, models, success)
         if not fits(float, value) or not math.isfinite(value):
             raise OptionError(name, f"expected a number, got {show(value)}.")
         if key in ("training_iteration", "time_total_s") and value <= 0:
             raise OptionError(name, f"must be more than 0, got {show(value)}.")
+
+
+def check_metric(
+    key: str,
+    option: str,
+    models: Collection[type[RewardModel]] = (),
+    success: Collection[str] = (),
+) -> None:
+    """Refuse a metric that no result has; `option` is where it was given."""
+    sections = (*STOP_SECTIONS, *(model.name for model in models))
+    shown = (f"{model.name}/{metric}" for model in models for metric in model.metrics_shown)
+    known = (*STOP_KEYS, *shown)
+    if key in _OLD_STOP_KEYS:
+        raise OptionError(option, f'unknown metric. Did you mean "{_OLD_STOP_KEYS[key]}"?')
+    section, slash, _ = str(key).partition("/")
+    # Algorithms may report metrics of their own, so only a near miss is a mistake there.
+    own = slash and section in sections
+    if slash and not own and section in REGISTRY.entries:
+        raise OptionError(option, f"this experiment has no reward model {section}.")
+    hint = did_you_mean(key, known, cutoff=0.9 if own else 0.6)
+    if key not in known and (hint or not own):
+        raise OptionError(option, f"unknown metric.{hint}")
+    if key in SUCCESS_KEYS and RELATIVE in success:
+        raise OptionError(
+            option, f"with success {RELATIVE} some of every batch succeed: there is no such rate."
+        )

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
-import itertools
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +13,23 @@ from rllib_conspec.cli.checks import checkpoints
 from rllib_conspec.cli.checks.algorithms import find_algorithm
 from rllib_conspec.cli.checks.config_keys import check_config
 from rllib_conspec.cli.checks.environments import check_environment, in_experiment
-from rllib_conspec.cli.checks.experiment import Experiment
+from rllib_conspec.cli.checks.experiment import Experiment, deep_merge
 from rllib_conspec.cli.checks.memory import check_memory
 from rllib_conspec.cli.checks.networks import count_parameters
-from rllib_conspec.cli.checks.schema import check_keys, is_grid, one_line
-from rllib_conspec.cli.checks.stop import check_stop
+from rllib_conspec.cli.checks.schema import check_keys, one_line
+from rllib_conspec.cli.checks.space import cases
+from rllib_conspec.cli.checks.stop import check_metric, check_stop
+from rllib_conspec.cli.checks.sweep import check_same_sizes, check_sweep, sampled_in
 from rllib_conspec.cli.checks.values import check_finite, infinite_options
 from rllib_conspec.errors import OptionError, UserError
 
-# A sweep larger than this is checked by its first combinations only.
+# Every value of a sweep is checked, and so many combinations of them.
 MAX_VARIANTS_CHECKED = 64
 Spaces = tuple[Any, Any]  # of observations and actions
 
 
 def validate(experiment: Experiment, *, here: bool = True) -> list[Any]:
-    """Check everything; returns the AlgorithmConfig of each `grid_search` combination.
+    """Check everything; returns the AlgorithmConfig of each combination looked at.
 
     `here`: it is this machine that will train, so that its memory has to be enough.
     """
@@ -48,13 +49,17 @@ def _validate(experiment: Experiment, here: bool) -> list[Any]:
     _check_storage(experiment.storage_path)
     algorithm = find_algorithm(experiment.run)
     default = experiment.algorithm_config or algorithm.get_default_config()
-    check_config(experiment.config, default)
+    settings = deep_merge(sampled_in(experiment.algorithm_config), experiment.config)
+    check_config(settings, default)
     if experiment.algorithm_config:
         _check_numbers_of(experiment.algorithm_config, algorithm.get_default_config())
-    some = list(itertools.islice(variants(experiment.config), MAX_VARIANTS_CHECKED))
+    check_sweep(experiment)
+    some = cases(settings, MAX_VARIANTS_CHECKED)
     configs = [build_config(default, experiment.env, variant) for variant in some]
     success = [config.success for config in configs if hasattr(config, "success")]
     check_stop(experiment.stop, reward_models(configs), success)
+    check_metric(experiment.metric, "metric", reward_models(configs), success)
+    check_same_sizes(experiment, [checkpoints.weight_sizes(config) for config in configs])
     checked: list[tuple[Any, Spaces | None]] = []
     for config in configs:
         copied, spaces = _check_values(config, checked)
@@ -107,18 +112,6 @@ def tune_config(default: Any, env: Any, settings: Mapping[str, Any]) -> dict[str
     if "model_config" in settings and not isinstance(default, RewardModelConfig):
         settings["_model_config"] = settings.pop("model_config")
     return settings
-
-
-def variants(config: Any) -> Iterator[Any]:
-    """Every combination of the `grid_search` values in `config`, at any depth."""
-    if is_grid(config):
-        for value in config["grid_search"]:
-            yield from variants(value)
-    elif isinstance(config, Mapping):
-        for values in itertools.product(*(variants(value) for value in config.values())):
-            yield dict(zip(config, values, strict=True))
-    else:
-        yield config
 
 
 def _check_storage(storage_path: str) -> None:

@@ -6,9 +6,16 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from rllib_conspec.cli.checks.space import (
+    GRID,
+    WORDS,
+    is_drawn,
+    is_grid,
+    is_sampler,
+    possible,
+)
 from rllib_conspec.errors import OptionError, did_you_mean
 
-GRID = "grid_search"
 # Options that infinity switches off. Besides them it is allowed where it is the default.
 MAY_BE_INFINITE = ("vf_clip_param",)
 
@@ -22,7 +29,7 @@ def check_finite(config: Mapping[str, Any], infinite: Collection[str] = ()) -> N
     for path, value in _leaves(config):
         if not isinstance(value, float) or math.isfinite(value):
             continue
-        # The paths of values in a grid_search are those of the option itself.
+        # The paths of values in a grid_search or choice are those of the option itself.
         if not (value == math.inf and path in allowed):
             raise OptionError(path, f"must be a finite number, not {value}.")
 
@@ -34,26 +41,33 @@ def infinite_options(config: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def check_grids(config: Any, path: str = "") -> None:
-    """Refuse a mapping whose only key is a misspelt `grid_search`."""
-    if isinstance(config, Mapping):
+def check_samplers(config: Any, path: str = "") -> None:
+    """Refuse samplers whose values make no sense, and mappings that are misspelt ones."""
+    if path and (is_sampler(config) or not isinstance(config, (Mapping, list, tuple))):
+        values = possible(path, config)
+        if is_grid(config):
+            for value in values:
+                check_samplers(value, f"{path}.{GRID}")
+    elif isinstance(config, Mapping):
         if path and len(config) == 1:
             (key,) = config
-            hint = did_you_mean(str(key), [GRID], cutoff=0.8)
-            if key != GRID and hint:
+            if hint := did_you_mean(str(key), WORDS, cutoff=0.8):
                 raise OptionError(f"{path}.{key}", f"unknown option.{hint}")
         for key, value in config.items():
-            check_grids(value, f"{path}.{key}" if path else str(key))
+            check_samplers(value, f"{path}.{key}" if path else str(key))
     elif isinstance(config, (list, tuple)):
         for value in config:
-            check_grids(value, path)
+            if is_sampler(value) or is_drawn(value):
+                raise OptionError(path, "a list has a sampler in it; draw whole lists, by choice.")
+            check_samplers(value, path)
 
 
 def _leaves(config: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """Every value in nested mappings and lists, with the path of the option it belongs to."""
     if isinstance(config, Mapping):
         for key, value in config.items():
-            inner = path if path and key == GRID else f"{path}.{key}" if path else str(key)
+            own = path and is_sampler(config)
+            inner = path if own else f"{path}.{key}" if path else str(key)
             yield from _leaves(value, inner)
     elif isinstance(config, (list, tuple)):
         for value in config:

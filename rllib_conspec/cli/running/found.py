@@ -23,6 +23,18 @@ def found(checkpoint: str, *, out: str | None, verbose: int) -> None:
         click.echo(f"  {line}")
 
 
+def galleries_of(checkpoint: Path) -> list[Path]:
+    """Pictures of what was found, drawn beside the checkpoint; none where that cannot be."""
+    if not checkpoint.is_dir():  # in a bucket
+        return []
+    from rllib_conspec.report.found import describe_checkpoint
+
+    try:
+        return describe_checkpoint(checkpoint, checkpoint.parent)[1]
+    except Exception:  # said at the end of the run; it must not be ended by this
+        return []
+
+
 def what_was_found(checkpoint: Path) -> list[str]:
     """The same for the end of a run, which nothing that goes wrong here may spoil. Pictures are
     written beside the checkpoint.

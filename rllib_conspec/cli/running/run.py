@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ray import tune
-from ray.tune.schedulers import create_scheduler
 from ray.tune.tune_config import ResumeConfig
 from rich.console import Console
 
 from rllib_conspec.cli.checks import checkpoints, environments
 from rllib_conspec.cli.checks.algorithms import find_algorithm
-from rllib_conspec.cli.checks.experiment import Experiment
-from rllib_conspec.cli.checks.validate import reward_models, tune_config, variants
+from rllib_conspec.cli.checks.experiment import Experiment, deep_merge
+from rllib_conspec.cli.checks.space import for_tune, may_be
+from rllib_conspec.cli.checks.sweep import Pbt, scheduler_of, space_of, trials_of
+from rllib_conspec.cli.checks.validate import reward_models, tune_config
 from rllib_conspec.cli.running import cluster, directories
+from rllib_conspec.cli.running.best import say_best
+from rllib_conspec.cli.running.galleries import Galleries, OnTensorboard
 from rllib_conspec.cli.running.interrupt import Interrupt, handling, pausing
 from rllib_conspec.cli.running.logs import ContinuedCSV, ContinuedJson
-from rllib_conspec.cli.running.outcome import METRIC, summarize
+from rllib_conspec.cli.running.outcome import summarize
 from rllib_conspec.cli.running.progress import Progress
+from rllib_conspec.cli.running.remembering import Remembering
 from rllib_conspec.cli.running.rescue import saving_on_error
+from rllib_conspec.cli.running.sweep import make_scheduler, make_search
 from rllib_conspec.cli.running.watch import Watcher, trial_name
 from rllib_conspec.errors import UserError
 
 # A crash in the middle of a save must never take the last whole checkpoint with it.
 MIN_CHECKPOINTS = 2
+# Of a trial whose checkpoints others begin from, while it goes on.
+MIN_CHECKPOINTS_PBT = 4
 
 
 @dataclass
@@ -37,7 +46,6 @@ class RunOptions:
     ray_address: str | None = None
     ray_num_cpus: int | None = None
     ray_num_gpus: int | None = None
-    scheduler: str = "fifo"
     wandb: str | None = None
     verbose: int = 0
 
@@ -65,7 +73,8 @@ def plan(checked: list[tuple[Experiment, list[Any]]], resume: bool) -> list[Plan
             found += 1
             # More iterations asked for: a finished run goes on.
             go_on = "stop" in experiment.overrides
-            if earlier.finished and not go_on:
+            whole = len(earlier.trials) >= trials_of(experiment)  # a search makes them one by one
+            if earlier.finished and whole and not go_on:
                 continue
             name = getattr(experiment.run, "__name__", experiment.run)
             directories.check_resumable(earlier, name, go_on)
@@ -107,6 +116,7 @@ def run(plans: list[Plan], options: RunOptions, console: Console) -> int:
         with handling(interrupt.handle):
             failed |= not _run_one(entry, options, console, interrupt)
         summarize(entry.experiment.name, entry.storage / entry.directory, entry.trials, say)
+        say_best(entry.experiment, options.file, entry.trials, say)
         interrupted = interrupt.requested and (entry.unfinished or entry is not plans[-1])
         broken = any(trial.status == "ERROR" and trial.checkpoint for trial in entry.trials)
         if interrupted or broken:
@@ -125,6 +135,10 @@ def resume_command(experiment: Experiment, options: RunOptions) -> str:
     for key in ("run", "env", "storage_path"):
         if key in given:
             words += ["--" + key.replace("_", "-"), str(given[key])]
+    for key in ("scheduler", "search"):
+        if key in given:
+            value = given[key]
+            words += [f"--{key}", value if isinstance(value, str) else json.dumps(value)]
     if options.ray_address:
         words += ["--ray-address", options.ray_address]
     if "name" in given:
@@ -138,7 +152,7 @@ def _run_one(entry: Plan, options: RunOptions, console: Console, interrupt: Inte
     path = entry.storage / entry.directory
     default = experiment.algorithm_config or find_algorithm(experiment.run).get_default_config()
     settings = experiment.algorithm_config.to_dict() if experiment.algorithm_config else {}
-    settings |= tune_config(default, experiment.env, experiment.config)
+    settings = laid_over(settings, tune_config(default, experiment.env, experiment.config))
     environments.register(settings.get("env"))
     with Progress(console, f"{experiment.name} → {path}") as progress:
         if entry.earlier:
@@ -151,24 +165,30 @@ def _run_one(entry: Plan, options: RunOptions, console: Console, interrupt: Inte
             ):
                 progress.say(f"The file says otherwise now: {', '.join(changed)}.")
         models = reward_models(entry.configs)
-        watcher = Watcher(progress, interrupt, experiment, models, options.verbose)
-        callbacks = [watcher, ContinuedCSV(), ContinuedJson()]
+        watcher = Watcher(
+            progress, interrupt, experiment, models, options.verbose, space_of(experiment)
+        )
+        scheduler = make_scheduler(experiment)
+        callbacks = [watcher, Remembering(scheduler), ContinuedCSV(), ContinuedJson()]
+        shown = [OnTensorboard()]
         if options.wandb:
-            from ray.air.integrations.wandb import WandbLoggerCallback
+            from rllib_conspec.cli.running.on_wandb import OnWandb
 
-            callbacks.append(WandbLoggerCallback(project=options.wandb, group=experiment.name))
+            shown.append(OnWandb(options.wandb, experiment.name))
+        callbacks += [*shown, Galleries(*(one.show for one in shown))]
         analysis = tune.run(
             experiment.run,
             name=entry.directory,
             storage_path=str(entry.storage),
-            metric=METRIC,
-            mode="max",
+            metric=experiment.metric,
+            mode=experiment.mode,
             stop=experiment.stop or None,
             time_budget_s=experiment.time_budget_s,
-            config=settings,
+            config=for_tune(settings),
             num_samples=experiment.num_samples,
-            checkpoint_config=_checkpoint_config(experiment.checkpoint_config),
-            scheduler=saving_on_error(pausing(create_scheduler(options.scheduler), interrupt)),
+            checkpoint_config=_checkpoint_config(experiment),
+            search_alg=make_search(experiment),
+            scheduler=saving_on_error(pausing(scheduler, interrupt)),
             max_failures=experiment.max_failures,
             restore=_restore_path(experiment),
             resume=True if entry.earlier else None,
@@ -181,24 +201,34 @@ def _run_one(entry: Plan, options: RunOptions, console: Console, interrupt: Inte
         )
     entry.trials = analysis.trials
     # Not by status: Tune calls trials that it stopped at an interrupt terminated, too.
-    entry.unfinished = any(trial.trial_id not in watcher.ended for trial in entry.trials)
+    ended = [trial for trial in entry.trials if trial.trial_id in watcher.ended]
+    entry.unfinished = len(ended) < max(len(entry.trials), trials_of(experiment))
     return not any(trial.status == "ERROR" for trial in entry.trials)
 
 
 def changed_settings(trials: list[Any], settings: dict[str, Any]) -> list[str]:
-    """Keys in which no combination of `settings` equals what the first of `trials` ran with."""
+    """Keys of `settings` that the first of `trials` cannot have run with."""
     if not trials:
         return []
     began = trials[0].config
-    now = list(variants(settings))
     keys = sorted({*began, *settings})
-    return [key for key in keys if all(began.get(key) != one.get(key) for one in now)]
+    return [key for key in keys if not may_be(settings.get(key), began.get(key))]
 
 
-def _checkpoint_config(settings: dict[str, Any]) -> tune.CheckpointConfig:
-    settings = {"checkpoint_at_end": True, **settings}
+def laid_over(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """`base` with the settings of `over`; mappings in it are merged."""
+    merged = {
+        key: deep_merge({key: base[key]}, {key: value})[key] if key in base else value
+        for key, value in over.items()
+    }
+    return {**base, **merged}
+
+
+def _checkpoint_config(experiment: Experiment) -> tune.CheckpointConfig:
+    settings = {"checkpoint_at_end": True, **experiment.checkpoint_config}
+    least = MIN_CHECKPOINTS_PBT if isinstance(scheduler_of(experiment), Pbt) else MIN_CHECKPOINTS
     if settings.get("num_to_keep"):
-        settings["num_to_keep"] = max(MIN_CHECKPOINTS, settings["num_to_keep"])
+        settings["num_to_keep"] = max(least, settings["num_to_keep"])
     return tune.CheckpointConfig(**settings)
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
 from ray import tune
 
+from rllib_conspec.annotations import show
 from rllib_conspec.cli.checks import checkpoints
 from rllib_conspec.cli.checks.experiment import Experiment
+from rllib_conspec.cli.checks.space import at
 from rllib_conspec.cli.running.interrupt import Interrupt
 from rllib_conspec.cli.running.progress import Progress
 from rllib_conspec.reward_models.base import RewardModel
@@ -18,9 +20,15 @@ from rllib_conspec.reward_models.base import RewardModel
 
 def trial_name(trial: Any) -> str:
     """A short name that is also a directory name: trial_0, trial_1_lr=0.001 …"""
-    number, _, tag = trial.experiment_tag.partition("_")
-    name = "_".join(part for part in ("trial", str(int(number)), tag) if part)
+    number, _, _ = trial.experiment_tag.partition("_")
+    values = {key.rpartition("/")[2]: value for key, value in trial.evaluated_params.items()}
+    told = ",".join(f"{key}={_briefly(value)}" for key, value in sorted(values.items()))
+    name = "_".join(part for part in ("trial", str(int(number)), told) if part)
     return "".join(c if c.isalnum() or c in "_-=.," else "-" for c in name)[:100]
+
+
+def _briefly(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 class Watcher(tune.Callback):
@@ -33,12 +41,15 @@ class Watcher(tune.Callback):
         experiment: Experiment,
         models: Sequence[type[RewardModel]] = (),
         verbose: int = 0,
+        space: Collection[tuple[str, ...]] = (),
     ):
         self._progress = progress
         self._interrupt = interrupt
         self._experiment = experiment
         self._models = models  # of any of the trials
         self._verbose = verbose
+        self._space = space  # paths in the trials' configurations whose values differ
+        self._values: dict[str, dict[str, Any]] = {}
         self._reported: set[str] = set()
         self.ended: set[str] = set()
 
@@ -60,6 +71,12 @@ class Watcher(tune.Callback):
         name = name if len(trials) == 1 else f"{name}/{trial_name(trial)}"
         stop = trial.stopping_criterion or {}
         self._progress.started(trial.trial_id, name, stop, self._models)
+        values = {".".join(path): at(trial.config, path) for path in self._space}
+        before = self._values.setdefault(trial.trial_id, values)
+        if before != values:
+            self._values[trial.trial_id] = values
+            told = ", ".join(f"{key} {show(value)}" for key, value in values.items())
+            self._progress.say(f"{name} goes on from a better one, with {told}")
 
     def on_trial_result(
         self, iteration: int, trials: list, trial: Any, result: dict, **info: Any

@@ -13,6 +13,7 @@ import torch
 from rllib_conspec.episodes import Episode, PackedEpisode
 from rllib_conspec.networks.devices import copied
 from rllib_conspec.networks.normalizing import normalizes, observe
+from rllib_conspec.networks.optimizers import keeping_settings
 from rllib_conspec.reward_models.conspec import loss as L
 from rllib_conspec.reward_models.conspec.ages import HELD_OUT, Ages
 from rllib_conspec.reward_models.conspec.contrast import (
@@ -84,7 +85,8 @@ class ConSpecLearner:
             fused=True,  # one pass over the parameters instead of ten
         )
         if self._optimizer_state is not None:
-            made.load_state_dict(self._optimizer_state)
+            with keeping_settings([made]):
+                made.load_state_dict(self._optimizer_state)
             self._optimizer_state = None
         return made
 

@@ -3,7 +3,7 @@
 import pytest
 
 from rllib_conspec.cli.checks.experiment import Experiment
-from rllib_conspec.cli.checks.validate import validate, variants
+from rllib_conspec.cli.checks.validate import validate
 
 KEYS1 = """\
 keys1:
@@ -274,15 +274,9 @@ def test_what_rllib_allows_is_allowed():
     assert config.env_config == {"max_episode_steps": 50}
 
 
-def test_every_combination_of_a_grid_is_built():
-    grid = {"grid_search": [1, 2]}
-    settings = {"a": grid, "b": {"c": {"grid_search": [3, 4]}, "d": 5}}
-    combinations = list(variants(settings))
-    assert len(combinations) == 4
-    assert {"a": 2, "b": {"c": 3, "d": 5}} in combinations
-    experiment = Experiment(
-        name="x", run="PPO", env="CartPole-v1", config={"lr": {"grid_search": [0.1, 0.2]}}
-    )
+@pytest.mark.parametrize("lr", [{"grid_search": [0.1, 0.2]}, {"uniform": [0.1, 0.2]}])
+def test_every_value_of_a_sweep_is_built(lr):
+    experiment = Experiment(name="x", run="PPO", env="CartPole-v1", config={"lr": lr})
     assert [config.lr for config in validate(experiment)] == [0.1, 0.2]
 
 

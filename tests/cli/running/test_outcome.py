@@ -7,6 +7,7 @@ from rllib_conspec.cli.running.outcome import summarize
 def trial(number, **given):
     plain = {
         "experiment_tag": f"{number}_lr=0.1",
+        "evaluated_params": {"lr": 0.1},
         "status": "TERMINATED",
         "last_result": {},
         "metric_analysis": {},

@@ -37,7 +37,7 @@ def test_a_run_of_another_algorithm_is_not_resumed(resumed):
 
 
 def test_a_broken_checkpoint_is_not_resumed_and_the_older_one_is_named(resumed, tmp_path):
-    trial = tmp_path / "results" / "cart" / "trial_0_lr=0.0010"
+    trial = tmp_path / "results" / "cart" / "trial_0_lr=0.001"
     file = trial / "checkpoint_000002" / "learner_group" / "learner" / "state.pkl"
     file.write_bytes(file.read_bytes()[:100])
     line = resumed("PPO", "--stop", "{training_iteration: 9}")
@@ -46,7 +46,7 @@ def test_a_broken_checkpoint_is_not_resumed_and_the_older_one_is_named(resumed, 
 
 
 def test_a_run_of_an_earlier_version_is_not_resumed(resumed, made_earlier, tmp_path):
-    checkpoint = tmp_path / "results" / "cart" / "trial_0_lr=0.0010" / "checkpoint_000002"
+    checkpoint = tmp_path / "results" / "cart" / "trial_0_lr=0.001" / "checkpoint_000002"
     made_earlier(checkpoint, "options")
     line = resumed("PPO", "--stop", "{training_iteration: 9}")
     assert line == (
@@ -58,6 +58,8 @@ def test_settings_that_differ_from_the_file_are_named():
     trials = [SimpleNamespace(config={"lr": 0.1, "gamma": 0.9, "seed": 0})]
     grid = {"grid_search": [0.1, 0.2]}
     assert changed_settings(trials, {"lr": grid, "gamma": 0.9, "seed": 0}) == []
+    drawn = {"uniform": [0.5, 1.0]}
+    assert changed_settings(trials, {"lr": grid, "gamma": drawn, "seed": drawn}) == ["seed"]
     assert changed_settings(trials, {"lr": grid, "gamma": 0.8, "model": 1}) == [
         "gamma",
         "model",

@@ -22,16 +22,18 @@ class Curious(RewardModel):
 class Watched:
     """A watcher of trials that Tune would run, and what it prints."""
 
-    def __init__(self, count=1, verbose=0, **settings):
+    def __init__(self, count=1, verbose=0, space=(), **settings):
         self.interrupt = Interrupt()
         self.console = Console(file=io.StringIO(), width=200)
         experiment = Experiment("cart", **settings)
         progress = Progress(self.console, "title")
-        self.watcher = Watcher(progress, self.interrupt, experiment, [Curious], verbose)
+        self.watcher = Watcher(progress, self.interrupt, experiment, [Curious], verbose, space)
         self.trials = [
             SimpleNamespace(
                 trial_id=str(i),
                 experiment_tag=f"{i}_lr=0.{i + 1}",
+                evaluated_params={"lr": (i + 1) / 10},
+                config={"lr": (i + 1) / 10, "seed": 0},
                 stopping_criterion={"training_iteration": 5},
                 status="RUNNING",
                 error_file=None,
@@ -74,7 +76,21 @@ def test_trials_of_a_sweep_are_told_apart():
     watched.tell("on_trial_result", 1, result={"training_iteration": 3})
     (line,) = watched.lines
     assert line.startswith("cart/trial_1_lr=0.2  iteration 3/5")
-    assert trial_name(SimpleNamespace(experiment_tag="00003_a/b=c d")) == "trial_3_a-b=c-d"
+    values = {"conspec/coeff": 0.000012345, "b": "c d"}
+    one = SimpleNamespace(experiment_tag="00003_anything", evaluated_params=values)
+    assert trial_name(one) == "trial_3_b=c-d,coeff=1.234e-05"
+    alone = SimpleNamespace(experiment_tag="00000", evaluated_params={})
+    assert trial_name(alone) == "trial_0"
+
+
+def test_values_that_pbt_changes_are_said():
+    watched = Watched(count=2, space=[("lr",)])
+    watched.tell("on_trial_start", 1)
+    watched.tell("on_trial_start", 1)
+    assert watched.lines == []
+    watched.trials[1].config = {"lr": 0.16, "seed": 0}
+    watched.tell("on_trial_start", 1)
+    assert watched.lines == ["cart/trial_1_lr=0.2 goes on from a better one, with lr 0.16"]
 
 
 def test_criteria_of_the_command_line_replace_those_of_a_resumed_trial():
