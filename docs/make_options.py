@@ -51,6 +51,7 @@ NETWORK = {
     "encoder_dim": "width of the encoder's output",
     "core": f"what the policy remembers with: {', '.join(CORES.entries)}, or an import path",
     "core_dim": "width of the core's memory; 0: no memory",
+    "core_options": "the core's own options, [below](#cores)",
     "max_seq_len": "steps that a core learns through; longer episodes are cut into pieces, which "
     "begin with the memory that was there when they were played. By default whole episodes",
 }
@@ -64,6 +65,7 @@ def page(text: str) -> str:
         "model_config": network_table(),
         "decision_transformer": transformer_table(),
         **{f"reward_models.{name}": part for name, part in parts(reward_models.REGISTRY).items()},
+        **{f"core.{name}": part for name, part in parts(CORES).items()},
         **{f"auxiliary.{name}": part for name, part in parts(auxiliary.REGISTRY).items()},
     }
     for name, table in tables.items():

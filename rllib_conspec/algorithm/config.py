@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from gymnasium import spaces
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
 from ray.rllib.callbacks.callbacks import RLlibCallback
+from ray.rllib.connectors.common import AddStatesFromEpisodesToBatch
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils import force_list
@@ -23,15 +24,17 @@ from rllib_conspec.algorithm.extendable import check_settings
 from rllib_conspec.algorithm.learner import with_reward_model_learner
 from rllib_conspec.algorithm.learner_group import WatchedLearners
 from rllib_conspec.algorithm.other_policies import our_policy
-from rllib_conspec.algorithm.policy import VIEW, EpisodePolicy, default_view
+from rllib_conspec.algorithm.policy import VALUES, VIEW, EpisodePolicy, core_of, default_view
 from rllib_conspec.algorithm.seeding import derived_seed
 from rllib_conspec.algorithm.settings import (
     check_model_config,
     check_reward_scale,
     check_whole_number,
 )
+from rllib_conspec.algorithm.telling import BeginAnew, TellLast
 from rllib_conspec.errors import OptionError, did_you_mean
 from rllib_conspec.networks import MODEL_CONFIG_KEYS
+from rllib_conspec.networks.cores.base import Core
 from rllib_conspec.reward_models import find_model, options_of
 from rllib_conspec.reward_models.base import RewardModel, Setting
 from rllib_conspec.reward_models.together import Together
@@ -144,6 +147,7 @@ class RewardModelConfig(AlgorithmConfig):
             version=self.facts.version if self.facts else "",
             best_of=self._best_of,
             reward_scale=self.reward_scale,
+            outputs=self._outputs,
             device=device,
             # Equal on all learners, so that what their models hold stays equal.
             seed=derived_seed(self.seed, "reward_model"),
@@ -153,6 +157,12 @@ class RewardModelConfig(AlgorithmConfig):
             return Together(self.reward_models, setting, self.preset)
         except OptionError as error:
             raise error.within("reward_models") from error
+
+    @property
+    def _outputs(self) -> tuple[str, ...]:
+        """What the policy gives with every step besides an action."""
+        given = core_of(self._model_config).gives if self.our_networks else ()
+        return (*given, VALUES) if given else ()
 
     @property
     def _best_of(self) -> int | None:
@@ -282,7 +292,16 @@ class RewardModelConfig(AlgorithmConfig):
         self._check_max_pay_age()
         if self.our_networks:
             check_model_config(self._model_config)
+            self._check_core(core_of(self._model_config))
         super().validate()
+
+    def _check_core(self, core: type[Core]) -> None:
+        if core.reads_last:
+            raise OptionError(
+                "model_config.core",
+                "reads the last action and reward, which only whole-episode algorithms tell: use "
+                "ConSpec or WholeEpisodePPO, or another core.",
+            )
 
     def _check_max_pay_age(self) -> None:
         if self.max_pay_age is None:
@@ -395,6 +414,29 @@ class EpisodesConfig(RewardModelConfig):
         self.minibatch_size = self.episodes_per_minibatch * steps
         self.train_batch_size_per_learner = self.episodes_per_batch * steps
         super().validate()
+
+    @override(RewardModelConfig)
+    def _check_core(self, core: type[Core]) -> None:
+        if core.reads_last and (self.own_connectors or self.own_callbacks):
+            raise OptionError(
+                "model_config.core",
+                "reads the last action and reward, which does not work with connectors or "
+                "callbacks of your own: leave them out, or use another core.",
+            )
+
+    @override(AlgorithmConfig)
+    def build_env_to_module_connector(self, *args: Any, **kwargs: Any) -> Any:
+        pipeline = super().build_env_to_module_connector(*args, **kwargs)
+        if core_of(self._model_config).reads_last:
+            pipeline.insert_after(AddStatesFromEpisodesToBatch, TellLast())
+        return pipeline
+
+    @override(AlgorithmConfig)
+    def build_learner_connector(self, *args: Any, **kwargs: Any) -> Any:
+        pipeline = super().build_learner_connector(*args, **kwargs)
+        if core_of(self._model_config).reads_last:
+            pipeline.insert_before(AddStatesFromEpisodesToBatch, BeginAnew())
+        return pipeline
 
     def _check_epsilon(self) -> None:
         number = isinstance(self.epsilon, int | float) and not isinstance(self.epsilon, bool)

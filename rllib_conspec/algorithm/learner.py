@@ -27,6 +27,7 @@ from torch.utils._pytree import tree_leaves
 from rllib_conspec import auxiliary
 from rllib_conspec.algorithm.augmented import Augmented
 from rllib_conspec.algorithm.iteration import BYTES_TO_DEVICE
+from rllib_conspec.algorithm.policy import HAPPENED, OUTPUTS, last_of
 from rllib_conspec.algorithm.report import Pointer, RewardUpdate, episodes_at
 from rllib_conspec.algorithm.seeding import derived_seed, seed_everything
 from rllib_conspec.algorithm.shared_parts import average_gradients, begin_equal
@@ -240,9 +241,9 @@ class EpisodePPOLearner(RewardModelLearner, PPOTorchLearner):
     def configure_optimizers_for_module(self, module_id: str, config=None) -> None:
         module = self._module[module_id]
         self.auxiliary = {
-            name: auxiliary.find_loss(name)(
-                auxiliary.options_of(name, values), module.unwrapped().encoder
-            ).to(self._device)
+            name: auxiliary.find_loss(name)
+            .of(auxiliary.options_of(name, values), module.unwrapped())
+            .to(self._device)
             for name, values in config.auxiliary.items()
         }
         parameters = self.get_parameters(module)
@@ -282,6 +283,8 @@ def policy_batch(module: Any, batch: dict[str, Any], fwd_out: dict[str, Any]) ->
         seen = batch | {Columns.OBS: observations}
         if rows is not None and Columns.STATE_IN in batch:
             seen[Columns.STATE_IN] = {k: s[rows] for k, s in batch[Columns.STATE_IN].items()}
+            if module.reads:
+                seen[HAPPENED] = batch[HAPPENED][rows]
         out = by.forward_train(seen)
         values = by.compute_values(batch, out[Columns.EMBEDDINGS])
         return out[Columns.ACTION_DIST_INPUTS], values
@@ -297,6 +300,8 @@ def policy_batch(module: Any, batch: dict[str, Any], fwd_out: dict[str, Any]) ->
         forward=forward,
         kl=kl,
         policy=module,
+        outputs=fwd_out.get(OUTPUTS, {}),
+        last=last_of(batch) if module.reads else None,
     )
 
 

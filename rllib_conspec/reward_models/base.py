@@ -42,6 +42,7 @@ class Setting:
     best_of: int | None = None
     # What the environment's rewards are multiplied by where the policy learns from them, or `sign`.
     reward_scale: float | str = 1.0
+    outputs: tuple[str, ...] = ()  # what episodes have in `outputs`, by name
     device: Any = "cpu"  # the learner's
     seed: int | None = None  # equal on all learners, so that what they draw stays equal
 
