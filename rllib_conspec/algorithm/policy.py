@@ -1,8 +1,8 @@
 """The policies: an encoder, a core (its memory, if any), and heads for actions and value.
 
-`model_config`: `encoder` (auto, conv, impala, strided, mlp), `encoder_dim`, `core` (gru, …, or
-the import path of another), `core_dim` (0: no memory), `core_options`, `max_seq_len` (by default whole
-episodes). The paper's: keys conv 512 + gru 512; pixels impala 256 without memory; continuous
+`model_config`: `encoder` (auto, conv, impala, strided, mlp), `encoder_dim`, `core` (gru, rma, rims,
+or the import path of another), `core_dim` (0: no memory), `core_options`, `max_seq_len` (by default
+whole episodes). The paper's: keys conv 512 + gru 512; pixels impala 256 without memory; continuous
 control mlp 64.
 """
 

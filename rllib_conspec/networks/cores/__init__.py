@@ -11,6 +11,7 @@ REGISTRY = Registry(
     Core,
     {
         "gru": "rllib_conspec.networks.cores.gru:GRUCore",
+        "rims": "rllib_conspec.networks.cores.rims:RIMsCore",
         "rma": "rllib_conspec.networks.cores.rma:RMACore",
     },
 )

@@ -10,8 +10,8 @@ from rllib_conspec.networks.cores.gru import GRUCore
 
 @pytest.mark.parametrize("name", REGISTRY.entries)
 def test_every_registered_core_has_the_sizes_asked_for(name):
-    core = build_core(name, inputs=6, dim=4)
-    assert core.dim == 4
+    core = build_core(name, inputs=6, dim=12)
+    assert core.dim == 12
     assert core.initial_state()  # a core that is registered remembers something
 
 
@@ -30,7 +30,7 @@ def test_a_core_without_size_has_no_memory():
     ("name", "says"),
     [
         ("gruu", 'Did you mean "gru"?'),
-        ("lstm", "there are gru, rma"),
+        ("lstm", "there are gru, rims, rma"),
         ("rllib_conspec.networks.cores.gru:GRU", "derive it from Core"),
     ],
 )
