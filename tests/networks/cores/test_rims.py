@@ -20,15 +20,15 @@ def core_of(seed=0, units=3, **options):
     core = RIMsCore(INPUTS, units * own.blocks, own).double()
     with torch.no_grad():
         for parameter in core.parameters():
-            parameter.normal_()
+            parameter.normal_(std=0.5)
     return core
 
 
 @torch.no_grad()
-def literal(core, episode):
-    """One episode [T, INPUTS] → the blocks at every step [T, K, U]."""
+def literal(core, episode, start):
+    """One episode [T, INPUTS] from blocks [K, U] → the blocks at every step [T, K, U]."""
     o, n = core.options, core.units
-    h = [torch.zeros(n).double() for _ in range(o.blocks)]
+    h = list(start)
     seen = []
     for x in episode:
         rows = [core.key.weight @ x, torch.zeros(o.key_dim).double()]  # what is seen, nothing
@@ -73,8 +73,10 @@ def literal(core, episode):
 def test_step_and_sequence_are_the_literal_version(seed, steps, blocks, active, heads):
     core = core_of(seed, blocks=blocks, active=min(active, blocks), heads=heads)
     x = torch.randn(2, steps, INPUTS).double()
-    expected = torch.stack([literal(core, episode) for episode in x])
-    start = {"blocks": torch.zeros(2, blocks, core.units).double()}
+    # Blocks that know nothing want the same: which of them are active is then open.
+    start = {"blocks": torch.randn(2, blocks, core.units).double()}
+    pairs = zip(x, start["blocks"], strict=True)
+    expected = torch.stack([literal(core, episode, h) for episode, h in pairs])
     features, last, outputs = core(x, start)
     torch.testing.assert_close(features, expected.flatten(2))
     torch.testing.assert_close(last["blocks"], expected[:, -1])
