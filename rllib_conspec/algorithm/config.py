@@ -24,7 +24,14 @@ from rllib_conspec.algorithm.extendable import check_settings
 from rllib_conspec.algorithm.learner import with_reward_model_learner
 from rllib_conspec.algorithm.learner_group import WatchedLearners
 from rllib_conspec.algorithm.other_policies import our_policy
-from rllib_conspec.algorithm.policy import VALUES, VIEW, EpisodePolicy, core_of, default_view
+from rllib_conspec.algorithm.policy import (
+    OWN_STREAM,
+    VALUES,
+    VIEW,
+    EpisodePolicy,
+    core_of,
+    default_view,
+)
 from rllib_conspec.algorithm.seeding import derived_seed
 from rllib_conspec.algorithm.settings import (
     check_model_config,
@@ -47,6 +54,8 @@ LEAST_SEQUENCE = 20  # steps to learn what to remember over, where pieces are sh
 class RewardModelConfig(AlgorithmConfig):
     """Any algorithm's configuration, with our rollout worker and a place for reward models."""
 
+    # Whether what a reward model pays may have a value stream of its own.
+    has_own_stream: ClassVar[bool] = False
     # Keys of a configuration that are short for `reward_models.<key>`.
     short_forms: ClassVar[tuple[str, ...]] = ()
 
@@ -132,6 +141,16 @@ class RewardModelConfig(AlgorithmConfig):
     def reward_models_of(self) -> dict[str, type[RewardModel]]:
         """The classes of the reward models, by the names that the configuration calls them."""
         return {name: find_model(name) for name in self.reward_models}
+
+    @property
+    def own_gamma(self) -> float | None:
+        """Of the value stream that a reward model has for itself, if one has."""
+        for name, options in self.reward_models.items():
+            model = find_model(name)
+            gamma = model.own_stream(options_of(name, options, self.preset))
+            if gamma is not None:
+                return gamma
+        return None
 
     def get_reward_model(
         self, observation_space: spaces.Space, action_space: spaces.Space, device: Any = "cpu"
@@ -288,6 +307,12 @@ class RewardModelConfig(AlgorithmConfig):
                 options_of(name, options, self.preset)
             except OptionError as error:
                 raise error.within("reward_models") from error
+        if self.own_gamma is not None and not self.has_own_stream:
+            raise OptionError(
+                "reward_models",
+                "a value stream of its own is for WholeEpisodePPO and ConSpec: leave own_stream "
+                "out.",
+            )
         check_whole_number("episodes_per_update", self.episodes_per_update, least=1)
         self._check_max_pay_age()
         if self.our_networks:
@@ -375,6 +400,7 @@ class EpisodesConfig(RewardModelConfig):
     @override(AlgorithmConfig)
     def _model_config_auto_includes(self) -> dict[str, Any]:
         included = super()._model_config_auto_includes
+        included |= {OWN_STREAM: True} if self.own_gamma is not None else {}
         return included | (self.view_of(self.facts.observation_space) if self.facts else {})
 
     @property

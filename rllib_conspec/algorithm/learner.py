@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
+from ray.rllib.connectors.learner import GeneralAdvantageEstimation
 from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
@@ -32,6 +33,7 @@ from rllib_conspec.algorithm.report import Pointer, RewardUpdate, episodes_at
 from rllib_conspec.algorithm.seeding import derived_seed, seed_everything
 from rllib_conspec.algorithm.shared_parts import average_gradients, begin_equal
 from rllib_conspec.algorithm.threads import cores_for, cores_to_spare
+from rllib_conspec.algorithm.two_streams import OWN_TARGETS, TwoStreams
 from rllib_conspec.auxiliary.base import PolicyBatch
 from rllib_conspec.networks.devices import bytes_sent
 from rllib_conspec.networks.normalizing import normalizes, observe
@@ -147,6 +149,13 @@ class EpisodePPOLearner(RewardModelLearner, PPOTorchLearner):
         super().build()
         if self.config.num_learners > 1:
             begin_equal(self.auxiliary.values())
+        own_gamma = self.config.own_gamma
+        if own_gamma is not None:
+            config = self.config
+            self._learner_connector.remove(GeneralAdvantageEstimation)
+            self._learner_connector.append(
+                TwoStreams(gamma=config.gamma, own_gamma=own_gamma, lambda_=config.lambda_)
+            )
         self._augmented = Augmented(list(self.auxiliary.values()), self.config.epsilon)
 
     @override(PPOTorchLearner)
@@ -211,6 +220,8 @@ class EpisodePPOLearner(RewardModelLearner, PPOTorchLearner):
         loss = super().compute_loss_for_module(
             module_id=module_id, config=config, batch=batch, fwd_out=fwd_out
         )
+        if OWN_TARGETS in batch:
+            loss = loss + self._own_value_loss(module_id, config, batch, fwd_out)
         if not self.auxiliary:
             return loss
         seen = policy_batch(self.module[module_id].unwrapped(), batch, fwd_out)
@@ -222,6 +233,15 @@ class EpisodePPOLearner(RewardModelLearner, PPOTorchLearner):
             for key, shown in {"loss": value.detach(), **extra.metrics()}.items():
                 self.metrics.log_value((module_id, f"{name}_{key}"), shown, window=1)
         return loss
+
+    def _own_value_loss(self, module_id: str, config: Any, batch: Any, fwd_out: Any) -> Tensor:
+        """Of the second value, as PPO's of the first."""
+        values = self.module[module_id].unwrapped().own_values(fwd_out[Columns.EMBEDDINGS])
+        errors = (values - batch[OWN_TARGETS]).square()
+        mask = batch.get(Columns.LOSS_MASK)
+        mean = errors.mean() if mask is None else errors[mask].mean()
+        self.metrics.log_value((module_id, "own_vf_loss"), mean.detach(), window=1)
+        return config.vf_loss_coeff * mean
 
     @override(PPOTorchLearner)
     def compute_gradients(self, *args: Any, **kwargs: Any) -> Any:

@@ -37,6 +37,8 @@ MODEL_CONFIG = {
 }
 # How observations are read; set by the algorithm.
 VIEW = ("observation_range", "channels", "normalize")
+# Whether there is a second value; set by the algorithm where a reward model asks for one.
+OWN_STREAM = "own_stream"
 # In a state: the action before this step and what the environment paid for it, where the core reads
 # them. In a batch: the same of every step, of which the next one's are made.
 LAST, HAPPENED = "last", "happened"
@@ -53,6 +55,8 @@ class EpisodePolicy(TorchRLModule, ValueFunctionAPI):
             self.observation_space, self.model_config, self.action_space
         )
         self.value = orthogonal(nn.Linear(self.core.dim, 1), gain=1.0)
+        if self.model_config.get(OWN_STREAM):
+            self.own_value = orthogonal(nn.Linear(self.core.dim, 1), gain=1.0)
         # A gain of 0.01 makes the first policy almost uniform.
         outputs = _action_outputs(self.action_space)
         self.actor = orthogonal(nn.Linear(self.core.dim, outputs), gain=0.01)
@@ -103,6 +107,16 @@ class EpisodePolicy(TorchRLModule, ValueFunctionAPI):
             with torch.no_grad():
                 return self.compute_values(batch, self._features(batch)[0])
         return self.value(embeddings).squeeze(-1)
+
+    def own_values(self, embeddings: Tensor) -> Tensor:
+        """Of what a reward model with a value stream of its own pays."""
+        return self.own_value(embeddings).squeeze(-1)
+
+    @torch.no_grad()
+    def both_values(self, batch: dict[str, Any]) -> tuple[Tensor, Tensor]:
+        """Values of a whole training batch in both streams, for advantages: no graph."""
+        features = self._features(batch)[0]
+        return self.compute_values(batch, features), self.own_values(features)
 
     def act(
         self, observations: Tensor, state: dict[str, Tensor]

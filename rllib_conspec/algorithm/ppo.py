@@ -103,6 +103,8 @@ class WholeEpisodePPOConfig(EpisodesConfig, PPOConfig):
     of them.
     """
 
+    has_own_stream = True
+
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class=algo_class or WholeEpisodePPO)
         self.adam_eps: float = 1e-5

@@ -87,6 +87,13 @@ class RewardModel:
     # It pays what is new minus the environment's own reward: only one model can.
     replaces_reward: ClassVar[bool] = False
 
+    @classmethod
+    def own_stream(cls, options: Any) -> float | None:
+        """The gamma of a value stream of its own for what it pays, which episodes do not end; None:
+        what it pays is added to the environment's reward. WholeEpisodePPO and ConSpec only.
+        """
+        return None
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "name" not in cls.__dict__:

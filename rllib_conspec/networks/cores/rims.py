@@ -3,10 +3,10 @@
 The memory is K blocks with dynamics of their own. At every step each asks whether it wants what is
 seen, x, or nothing (a row of zeros); the k blocks that want it most are active:
 
-    a_i  = softmax over {x, nothing} of (q_i · key) / √d      q_i made of h_i; the key of nothing is 0
-    h̃_i  = GRU_i(a_i · value of x, h_i)                       i active
-    h'_i = h̃_i + communication of i with all blocks           i active
-    h'_i = h_i                                                others keep their state
+    a_i  = softmax over {x, nothing} of (q_i · key) / √d     q_i made of h_i; nothing has key 0
+    h̃_i  = GRU_i(a_i · value of x, h_i)                      i active
+    h'_i = h̃_i + communication of i with all blocks          i active
+    h'_i = h_i                                               others keep their state
 
 Active blocks read from all blocks, by attention with several heads. The key of nothing being 0, a_i
 for x is a sigmoid; and as all blocks have the same x, what a GRU makes of its value is known for

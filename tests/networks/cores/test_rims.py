@@ -34,7 +34,9 @@ def literal(core, episode, start):
         rows = [core.key.weight @ x, torch.zeros(o.key_dim).double()]  # what is seen, nothing
         attention = []
         for i in range(o.blocks):
-            scores = [float(h[i] @ core.query.weight[i] @ row) / math.sqrt(o.key_dim) for row in rows]
+            scores = [
+                float(h[i] @ core.query.weight[i] @ row) / math.sqrt(o.key_dim) for row in rows
+            ]
             attention.append(math.exp(scores[0]) / sum(map(math.exp, scores)))
         active = sorted(range(o.blocks), key=lambda i: -attention[i])[: o.active]
         between = list(h)
@@ -99,7 +101,9 @@ def test_as_many_blocks_as_said_are_active_and_the_others_keep_their_state():
 
 def test_every_parameter_learns():
     core = core_of()
-    features, _, _ = core(torch.randn(2, 4, INPUTS).double(), {"blocks": torch.zeros(2, 3, 3).double()})
+    features, _, _ = core(
+        torch.randn(2, 4, INPUTS).double(), {"blocks": torch.zeros(2, 3, 3).double()}
+    )
     features.square().sum().backward()
     for name, parameter in core.named_parameters():
         assert (parameter.grad != 0).any(), name
