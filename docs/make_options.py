@@ -141,7 +141,8 @@ def parts(registry: Registry) -> dict[str, str]:
             values = [said(column.get(field.name, field.default)) for column in columns]
             rows.append([f"`{field.name}`", *values, meaning_of(field)])
         about = inspect.getdoc(found).split("\n\n")[0].replace("\n", " ")
-        texts[name] = f"{about}\n\n{markdown(['option', *(presets or ('default',)), ''], rows)}"
+        table = markdown(["option", *(presets or ("default",)), ""], rows) if rows else ""
+        texts[name] = f"{about}\n\n{table}".rstrip("\n") + "\n"
     return texts
 
 
