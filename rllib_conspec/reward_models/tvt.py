@@ -46,8 +46,8 @@ class TVT(RewardModel):
     def check(self) -> None:
         if missing := [name for name in READS if name not in self.setting.outputs]:
             raise OptionError(
-                "alpha",
-                f"TVT reads {missing[0]}, which this policy's core does not give: set "
+                "",  # none of its own
+                f"reads {missing[0]}, which the policy's core does not give: set "
                 "model_config.core to rma.",
             )
 

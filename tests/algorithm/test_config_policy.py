@@ -1,7 +1,7 @@
 """Configuration of the policy: the options of its networks, and of auxiliary losses."""
 
 import pytest
-from configs import refused
+from configs import model_of, refused
 from ray.rllib.algorithms.appo import APPO
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 from runners import Counting
@@ -106,3 +106,14 @@ def test_an_auxiliary_loss_with_a_model_config_of_rllibs_own_is_answered_by_name
 def test_other_colours_are_for_pictures():
     config = clock_config(WholeEpisodePPOConfig).training(auxiliary={"drac": {}})
     refused("coeff", config.validate)
+
+
+def test_tvt_without_rma_is_answered_in_one_line():
+    config = plain_config().rewards(models={"tvt": {}})
+    with pytest.raises(OptionError) as error:
+        model_of(config).check()
+    assert str(error.value) == (
+        "tvt: reads read_strengths, which the policy's core does not give: set model_config.core "
+        "to rma."
+    )
+    model_of(config.rl_module(model_config={"core": "rma"})).check()
