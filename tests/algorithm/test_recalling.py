@@ -88,7 +88,7 @@ def test_rllibs_own_loop_tells_the_core_what_happened(ray_local, continuous):
         start = {k: s.unsqueeze(0) for k, s in runner.module.get_initial_state().items()}
         batch = {Columns.OBS: seen, Columns.STATE_IN: start, "happened": happened.unsqueeze(0)}
         with torch.no_grad():
-            inputs = runner.module.forward_train(batch)[Columns.ACTION_DIST_INPUTS][0]
+            inputs = runner.module._forward_train(batch)[Columns.ACTION_DIST_INPUTS][0]
         stored = episode.get_extra_model_outputs(Columns.ACTION_DIST_INPUTS)
         np.testing.assert_allclose(stored, inputs, rtol=1e-3, atol=1e-3)
     assert runner.module.get_initial_state()[LAST].shape == ((3,) if continuous else (4,))

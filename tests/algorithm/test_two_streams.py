@@ -2,14 +2,15 @@
 
 import numpy as np
 import pytest
-from configs import refused
+import torch
+from configs import model_of, refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from inside import learner_of
 from ray.rllib.algorithms.appo import APPO
 from ray.rllib.core.columns import Columns
 from ray.rllib.evaluation.postprocessing import Postprocessing
-from tiny import clock_config, plain_config
+from runners import reported, runner_of
+from tiny import APART, clock_config, plain_config
 
 from rllib_conspec import WholeEpisodePPOConfig, with_reward_model
 from rllib_conspec.algorithm.two_streams import OWN_TARGETS, endless_advantages
@@ -39,90 +40,67 @@ def test_advantages_without_an_end(seed, steps, gamma, lambda_):
 
 
 @pytest.mark.parametrize("core_dim", [0, 8])
-def test_a_batch_is_learned_from_in_both_streams(built, core_dim):
+def test_a_batch_is_learned_from_in_both_streams(core_dim):
     """Episodes end for the environment's stream, and follow each other in the other one."""
     config = clock_config(WholeEpisodePPOConfig, core_dim=core_dim)
-    config.episodes(per_minibatch=8).training(num_epochs=1, lr=0.0, gamma=0.9, lambda_=0.8)
+    config.training(gamma=0.9, lambda_=0.8)
     config.rewards(models={"rnd": {"dim": 4, "own_stream": True, "gamma": 0.7}})
-    algo = built(config)
-    learner = learner_of(algo)
-    kept, original = {}, learner.compute_losses
-    pipeline = learner._learner_connector.connectors[-1]
-    connect = type(pipeline).__call__
+    runner = runner_of(config)
+    space, actions = runner.env.single_observation_space, runner.env.single_action_space
+    learner = runner.config.build_learner(spaces={"default_policy": (space, actions)})
+    for _ in range(2):  # nothing is paid before the first snapshot
+        episodes = runner.sample()
+        report = runner.take_report()
+        learner.reward_model.update([({"rnd": None}, e) for e in reported(report)])
+        runner.load(learner.reward_model.snapshot())
+    assert report.any_reward
+    lengths = [len(e) for e in episodes]
+    paid = [e.get_extra_model_outputs("own_rewards") for e in episodes]
+    assert np.mean(report.intrinsic_returns) == pytest.approx(np.mean([p.sum() for p in paid]))
+    policy = learner.module["default_policy"].unwrapped()
+    with torch.no_grad():
+        policy.own_value.bias += 3.0  # so that it matters what comes after the last step
+    batch = learner._learner_connector(
+        rl_module=learner.module, batch={}, episodes=episodes, shared_data={}
+    )["default_policy"]
 
-    def spy_connector(self, **kwargs):
-        batch = connect(self, **kwargs)
-        kept["lengths"] = [len(e) - 1 for e in kwargs["episodes"]]
-        kept["batch"] = {k: _numpy(v) for k, v in batch["default_policy"].items()}
-        kept["values"] = [_numpy(v) for v in self_policy().both_values(batch["default_policy"])]
-        return batch
+    def each(values):
+        """Each episode's part, with the step that RLlib adds."""
+        values = values.detach().numpy()
+        if core_dim:
+            return [row[: n + 1] for row, n in zip(values, lengths, strict=True)]
+        return np.split(values, np.cumsum([n + 1 for n in lengths])[:-1])
 
-    def self_policy():
-        return learner.module["default_policy"].unwrapped()
+    def real(values):
+        return np.concatenate([v[:n] for v, n in zip(each(values), lengths, strict=True)])
 
-    def spy(*, fwd_out, batch):
-        kept["seen"] = OWN_TARGETS in batch["default_policy"]
-        return original(fwd_out=fwd_out, batch=batch)
-
-    learner.compute_losses = spy
-    type(pipeline).__call__ = spy_connector
-    try:
-        algo.train()  # nothing is paid before the first snapshot
-        result = algo.train()
-    finally:
-        type(pipeline).__call__ = connect
-    assert kept["seen"] and result["learners"]["default_policy"]["own_vf_loss"] > 0
-    batch, lengths = kept["batch"], kept["lengths"]
-    value, second = ([*_episodes(v, batch, lengths)] for v in kept["values"])
-    rewards = [*_episodes(batch[Columns.REWARDS], batch, lengths)]
-    own = [*_episodes(batch["own_rewards"], batch, lengths)]
-    assert sum(part.sum() for part in own) > 0
-    # The environment's stream, episode by episode; those of odd length were cut off.
-    first = []
-    for v, r, n in zip(value, rewards, lengths, strict=True):
+    value, second = (each(v) for v in policy.both_values(batch))
+    first = []  # the environment's stream, episode by episode; those of odd length were cut off
+    for v, r, n in zip(value, each(batch[Columns.REWARDS]), lengths, strict=True):
         after = v[n] if n % 2 else 0.0
         first.append(endless_advantages(v[:n], r[:n], after=after, gamma=0.9, lambda_=0.8))
-    # The other one, through all of them.
     joined = np.concatenate([v[:n] for v, n in zip(second, lengths, strict=True)])
-    paid = np.concatenate([r[:n] for r, n in zip(own, lengths, strict=True)])
-    again = np.mean([v[0] for v in second])
-    other = endless_advantages(joined, paid, after=again, gamma=0.7, lambda_=0.8)
-    targets = np.concatenate(
-        [v[:n] for v, n in zip(_episodes(batch[OWN_TARGETS], batch, lengths), lengths, strict=True)]
+    other = endless_advantages(
+        joined,
+        np.concatenate(paid),
+        after=np.mean([v[0] for v in second]),
+        gamma=0.7,
+        lambda_=0.8,
     )
-    np.testing.assert_allclose(targets, joined + other, rtol=1e-4, atol=1e-4)
-    found = np.concatenate(
-        [
-            a[:n]
-            for a, n in zip(
-                _episodes(batch[Postprocessing.ADVANTAGES], batch, lengths), lengths, strict=True
-            )
-        ]
-    )
-    both = np.concatenate(first) + other
+    np.testing.assert_allclose(real(batch[OWN_TARGETS]), joined + other, rtol=1e-4, atol=1e-4)
     # Up to shift and scale, which are those of all advantages together.
-    a, b = (x - x.mean() for x in (found, both))
-    np.testing.assert_allclose(a / a.std(), b / b.std(), rtol=1e-3, atol=1e-3)
-
-
-def _numpy(value):
-    return value if isinstance(value, dict) else value.detach().cpu().numpy()
-
-
-def _episodes(values, batch, lengths):
-    """Each episode's part, with the step that RLlib adds."""
-    if batch[Columns.REWARDS].ndim == 2:
-        yield from (row[: n + 1] for row, n in zip(values, lengths, strict=True))
-        return
-    ends = np.cumsum([n + 1 for n in lengths])
-    yield from np.split(values, ends[:-1])
+    found, both = real(batch[Postprocessing.ADVANTAGES]), np.concatenate(first) + other
+    found, both = found - found.mean(), both - both.mean()
+    np.testing.assert_allclose(found / found.std(), both / both.std(), rtol=1e-3, atol=1e-3)
 
 
 def test_there_is_one_stream_and_it_is_for_whole_episodes():
-    twice = {"rnd": {"own_stream": True}, "rllib_conspec.reward_models.rnd:RND": {}}
-    config = plain_config().rewards(models=twice)
-    assert config.own_gamma == 0.99
     assert plain_config().rewards(models={"rnd": {}}).own_gamma is None
+    config = plain_config().rewards(models={"rnd": {"own_stream": True}})
+    assert config.own_gamma == 0.99
+    model_of(config)
+    config.rewards(models={APART: {}})
+    assert "there is only one" in str(refused(APART, lambda: model_of(config)))
     config = with_reward_model(APPO, "rnd").get_default_config().environment("CartPole-v1")
     config.rewards(models={"rnd": {"own_stream": True}})
     assert "WholeEpisodePPO" in str(refused("reward_models", config.validate))
