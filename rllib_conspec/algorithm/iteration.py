@@ -72,6 +72,13 @@ class Iteration:
             spent = [getattr(report, f"{phase}_seconds") for report in reports]
             self._seconds[phase] += max(spent, default=0.0)
 
+    @property
+    def success_before(self) -> float:
+        """Mean success of the last iterations before this one; those that are missing, or in which
+        success is not measured, count as failures.
+        """
+        return sum(self._recent) / (RECENT - 1)
+
     def log(self, metrics: MetricsLogger) -> None:
         """Log the values so far. Those of an iteration's last training step stand in its result."""
         if self._success:

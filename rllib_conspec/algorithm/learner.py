@@ -27,6 +27,7 @@ from torch.utils._pytree import tree_leaves
 
 from rllib_conspec import auxiliary
 from rllib_conspec.algorithm.augmented import Augmented
+from rllib_conspec.algorithm.entropy import Fading
 from rllib_conspec.algorithm.iteration import BYTES_TO_DEVICE
 from rllib_conspec.algorithm.policy import HAPPENED, OUTPUTS, last_of
 from rllib_conspec.algorithm.report import Pointer, RewardUpdate, episodes_at
@@ -156,11 +157,18 @@ class EpisodePPOLearner(RewardModelLearner, PPOTorchLearner):
             self._learner_connector.append(
                 TwoStreams(gamma=config.gamma, own_gamma=own_gamma, lambda_=config.lambda_)
             )
+        self._entropy = Fading(self.config.entropy_coeff, device=self._device)
+        self.entropy_coeff_schedulers_per_module[DEFAULT_MODULE_ID] = self._entropy
         self._augmented = Augmented(list(self.auxiliary.values()), self.config.epsilon)
 
     @override(PPOTorchLearner)
-    def update(self, *args: Any, return_state: bool = False, **kwargs: Any) -> Any:
-        """PPO's; with `return_state` the policy's weights are part of the answer."""
+    def update(
+        self, *args: Any, return_state: bool = False, exploring: float = 1.0, **kwargs: Any
+    ) -> Any:
+        """PPO's, with the entropy's coefficient times `exploring`; with `return_state` the policy's
+        weights are part of the answer.
+        """
+        self._entropy.factor = exploring
         seen = self._seen(kwargs["training_data"])
         self._augmented.begin(self.module[DEFAULT_MODULE_ID].unwrapped())
         with cores_for(observation=self._picture), self._wholly():

@@ -30,6 +30,7 @@ from ray.rllib.utils.metrics import (
 from rllib_conspec import auxiliary
 from rllib_conspec.algorithm.config import EpisodesConfig
 from rllib_conspec.algorithm.driver import OWN_STATE, RewardModelAlgorithm, learner_values
+from rllib_conspec.algorithm.entropy import missing
 from rllib_conspec.algorithm.env_runner import EpisodeRunner, News
 from rllib_conspec.algorithm.learner import WEIGHTS, EpisodePPOLearner
 from rllib_conspec.algorithm.lost_learners import LearnersLost
@@ -48,6 +49,7 @@ APPENDIX = {
     "lr": 2e-4,
     "clip_param": 0.08,
     "entropy_coeff": 0.02,
+    "entropy_fades": False,
     "num_epochs": 4,
     "success": "sparse",
     "reward_scale": 1.0,
@@ -62,6 +64,7 @@ PRESETS = {
         "model": {"encoder_dim": 512, "core_dim": 512},
     },
     "few_successes": {
+        "entropy_fades": True,
         "lr": 5e-4,  # the networks are a quarter as wide
         "learn_without_reward": False,
         "num_env_runners": 0,  # one process and one core: run another seed on the other
@@ -118,6 +121,9 @@ class WholeEpisodePPOConfig(EpisodesConfig, PPOConfig):
         # Off: batches without any reward are not learned from. Their advantages are the value
         # function's noise, which PPO scales up to unit size; the policy then drifts at random.
         self.learn_without_reward: bool = True
+        # Exploring is worth less, the more often the agent succeeds: a policy that explores all
+        # the same takes a wrong turn in one of ten episodes, however well it knows the way.
+        self.entropy_fades: bool = False
         self.auxiliary: dict[str, dict[str, Any]] = {}
         self._use_preset(self.preset)
 
@@ -135,6 +141,7 @@ class WholeEpisodePPOConfig(EpisodesConfig, PPOConfig):
         *,
         adam_eps: float = NotProvided,
         learn_without_reward: bool = NotProvided,
+        entropy_fades: bool = NotProvided,
         auxiliary: Mapping[str, Mapping[str, Any]] = NotProvided,
         **kwargs: Any,
     ) -> WholeEpisodePPOConfig:
@@ -143,6 +150,8 @@ class WholeEpisodePPOConfig(EpisodesConfig, PPOConfig):
         Args:
             adam_eps: Epsilon of the policy's Adam.
             learn_without_reward: Whether to update the policy on batches in which nothing was paid.
+            entropy_fades: Whether `entropy_coeff` counts in the measure that success is missing:
+                times 1 minus the mean success of the last 19 iterations, at least times 0.1.
             auxiliary: Losses beside the policy's own, by name or import path, each with options:
                 `{"drac": {"coeff": 0.2}}`.
         """
@@ -151,6 +160,8 @@ class WholeEpisodePPOConfig(EpisodesConfig, PPOConfig):
             self.adam_eps = adam_eps
         if learn_without_reward is not NotProvided:
             self.learn_without_reward = learn_without_reward
+        if entropy_fades is not NotProvided:
+            self.entropy_fades = entropy_fades
         if auxiliary is not NotProvided:
             self.auxiliary = dict(auxiliary)
         return self
@@ -312,6 +323,7 @@ class WholeEpisodePPO(RewardModelAlgorithm, PPO):
         data = WholeEpisodes.of(shares, reports)
         if not all(data.steps):  # where workers or environments broke down: a learner has nothing
             return
+        fades = self.config.entropy_fades
         results = self.learner_group.update(
             training_data=data,
             timesteps={NUM_ENV_STEPS_SAMPLED_LIFETIME: self._position},
@@ -319,6 +331,7 @@ class WholeEpisodePPO(RewardModelAlgorithm, PPO):
             minibatch_size=data.minibatch_size(self.config.episodes_per_minibatch),
             shuffle_batch_per_epoch=self.config.shuffle_batch_per_epoch,
             return_state=True,
+            exploring=missing(self._iteration_metrics.success_before) if fades else 1.0,
         )
         weights = [w for r in results if (w := r.pop(WEIGHTS, None)) is not None]
         if not weights:  # RLlib asks only those that it thinks alive

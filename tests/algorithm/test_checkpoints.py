@@ -34,37 +34,51 @@ from ray.rllib.algorithms.algorithm import Algorithm
 from rllib_conspec import ConSpec
 
 ray.init(address=os.environ["RAY_ADDRESS"], log_to_driver=False)
-algo = Algorithm.from_checkpoint(sys.argv[1])
-assert type(algo) is ConSpec
-held = states(algo)
-version = algo.env_runner.reward_model.version
-results = [comparable(algo.train()) for _ in range(3)]
-json.dump([held, version, results, states(algo)], open(sys.argv[2], "w"))
-"""
-
-
-@pytest.mark.parametrize("models", [{}, {"rnd": {"dim": 8}}], ids=["conspec", "conspec and rnd"])
-def test_restored_in_a_new_process_it_continues_to_the_digit(built, tmp_path, models):
-    algo = built(keys_config(seed=3).rewards(models=models))
-    for _ in range(4):
-        result = algo.train()
-    assert result["conspec"]["frozen"] >= 1, "the test needs exemplars to restore"
+for checkpoint in sys.argv[1:]:
+    algo = Algorithm.from_checkpoint(checkpoint)
+    assert type(algo) is ConSpec
     held = states(algo)
-    assert all(memories(algo)["counts"])
-    algo.save_to_path(tmp_path / "checkpoint")
-    uninterrupted = [comparable(algo.train()) for _ in range(3)]
-    assert len({r["conspec/loss"] for r in uninterrupted}) == 3
+    version = algo.env_runner.reward_model.version
+    results = [comparable(algo.train()) for _ in range(3)]
+    with open(checkpoint + ".json", "w") as file:
+        json.dump([held, version, results, states(algo)], file)
+    algo.stop()
+"""
+MODELS = {"conspec": {}, "conspec_and_rnd": {"rnd": {"dim": 8}}}
 
-    address = ray.get_runtime_context().gcs_address
-    env = os.environ | {"RAY_ADDRESS": address}
-    arguments = [str(tmp_path / "checkpoint"), str(tmp_path / "out.json")]
-    subprocess.run([sys.executable, "-c", CONTINUE, *arguments], env=env, check=True, timeout=240)
-    found, version, continued, final = json.loads((tmp_path / "out.json").read_text())
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory, ray_local):
+    """Runs that were saved half way, and went on; the checkpoints, continued in a new process."""
+    here = tmp_path_factory.mktemp("saved")
+    runs = {}
+    for name, models in MODELS.items():
+        algo = keys_config(seed=3).rewards(models=models).build_algo()
+        for _ in range(4):
+            result = algo.train()
+        assert result["conspec"]["frozen"] >= 1, "the tests need exemplars to restore"
+        assert all(memories(algo)["counts"])
+        held = states(algo)
+        algo.save_to_path(here / name)
+        results = [comparable(algo.train()) for _ in range(3)]
+        runs[name] = held, results, states(algo)
+        algo.stop()
+    env = os.environ | {"RAY_ADDRESS": ray.get_runtime_context().gcs_address}
+    arguments = [str(here / name) for name in MODELS]
+    subprocess.run([sys.executable, "-c", CONTINUE, *arguments], env=env, check=True, timeout=480)
+    continued = {name: json.loads((here / f"{name}.json").read_text()) for name in MODELS}
+    return {name: (runs[name], continued[name]) for name in MODELS}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_restored_in_a_new_process_it_continues_to_the_digit(uninterrupted, name):
+    (held, results, end), (found, version, continued, final) = uninterrupted[name]
+    assert len({r["conspec/loss"] for r in results}) == 3
     assert differences(held[0], found[0]) == {}
     assert version == 4
-    for expected, got in zip(uninterrupted, continued, strict=True):
+    for expected, got in zip(results, continued, strict=True):
         assert differences(expected, got) == {}
-    assert differences(states(algo)[0], final[0]) == {}
+    assert differences(end[0], final[0]) == {}
 
 
 def test_restored_into_the_running_algorithm_it_continues_to_the_digit(built, tmp_path):

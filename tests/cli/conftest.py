@@ -134,6 +134,12 @@ def command(tmp_path):
             one.process.wait()
 
 
+@pytest.fixture(scope="session")
+def finished():
+    """Run `rllib ...` in a directory, to its end: exit code and output."""
+    return lambda *args, cwd: Command(*args, cwd=cwd).finish()
+
+
 @dataclass
 class Sweep:
     """A finished run of SWEEP. Its files are shared by all tests: read only."""
@@ -145,7 +151,7 @@ class Sweep:
 
 
 @pytest.fixture(scope="session")
-def sweep(tmp_path_factory):
+def sweep(finished, tmp_path_factory):
     directory = tmp_path_factory.mktemp("sweep")
     (directory / "sweep.yaml").write_text(SWEEP)
     (directory / "breaks.py").write_text(BREAKS)
@@ -153,7 +159,7 @@ def sweep(tmp_path_factory):
     (results / "broken").mkdir(parents=True)
     (results / "broken" / "mine.txt").write_text("keep")
     flags = ["--ray-num-cpus", "2"]
-    code, output = Command("train", "-f", "sweep.yaml", *flags, cwd=directory).finish()
+    code, output = finished("train", "-f", "sweep.yaml", *flags, cwd=directory)
     trial = results / "cart" / "trial_0_lr=0.0010"
     assert trial.exists(), output  # else every test that looks at it fails without saying why
     return Sweep(results, trial, code, output)

@@ -2,7 +2,9 @@
 
 import json
 import pickle
-import time
+import re
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -88,9 +90,9 @@ class Fatal(AuxiliaryLoss):
         self.steps += 1
 """
 TWO_LEARNERS = """\
-two:
+NAME:
   run: WholeEpisodePPO
-  env: deadly:Corridor
+  env: NAME:Corridor
   stop: {training_iteration: 9}
   config:
     max_episode_steps: 8
@@ -103,52 +105,67 @@ two:
     SETTING
 """
 KILLED = "os.kill(os.getpid(), signal.SIGKILL)"
-BOUND = 60  # seconds from there to the end of the command; 4 to 7 on a busy machine
 RAISES = 'raise ArithmeticError("nothing adds up")'
+# Name → what ends a learner, and what the file says.
+ENDS = {
+    "update": (KILLED, 'reward_models: {"update:Deadly": {}}'),
+    "killed": (KILLED, 'auxiliary: {"killed:Fatal": {}}'),
+    "raises": (RAISES, 'auxiliary: {"raises:Fatal": {}}'),
+}
+BOUND = 60  # seconds from there until what is left is saved; 4 to 7 on a busy machine
 
 
-@pytest.fixture
-def failed(command, tmp_path):
-    """Run two learners of which one ends; the line that the user reads, and the learner's saved
-    state.
-    """
+@dataclass
+class Failed:
+    """A run of two learners of which one has ended."""
 
-    def run(setting, end=KILLED):
-        deadly = DEADLY.replace("FILE", str(tmp_path / "ended")).replace("END", end)
-        (tmp_path / "deadly.py").write_text(deadly)
-        (tmp_path / "two.yaml").write_text(TWO_LEARNERS.replace("SETTING", setting))
-        code, output = command("train", "-f", "two.yaml").finish()
-        assert (tmp_path / "ended").exists(), output
-        assert time.time() - (tmp_path / "ended").stat().st_mtime < BOUND
-        assert code == 1, output
-        (line,) = [line for line in output.splitlines() if line.startswith("rllib: ")]
-        assert "Traceback" not in output
-        assert "Resume with: rllib train -f two.yaml --resume" in output
-        (saved,) = (tmp_path / "results" / "two" / "trial_0").glob("checkpoint_*")
+    line: str  # that the user reads
+    state: dict  # of the learner that is left, as it was saved
+    trial: Path
+
+
+@pytest.fixture(scope="module")
+def failed(finished, tmp_path_factory):
+    """All of them, one after the other, by one command."""
+    here = tmp_path_factory.mktemp("failed")
+    files = []
+    for name, (end, setting) in ENDS.items():
+        deadly = DEADLY.replace("FILE", str(here / f"{name}.ended")).replace("END", end)
+        (here / f"{name}.py").write_text(deadly)
+        files.append(TWO_LEARNERS.replace("NAME", name).replace("SETTING", setting))
+    (here / "two.yaml").write_text("".join(files))
+    code, output = finished("train", "-f", "two.yaml", cwd=here)
+    assert code == 1, output
+    assert "Traceback" not in output
+    assert output.count("Resume with: rllib train -f two.yaml --resume") == len(ENDS)
+    lines = re.findall("^rllib: .*$", output, re.MULTILINE)
+    assert len(lines) == len(ENDS), output
+
+    def found(name, line):
+        trial = here / "results" / name / "trial_0"
+        (saved,) = trial.glob("checkpoint_*")
         assert checkpoints.problem(saved) is None
-        return line, pickle.loads((saved / checkpoints.LEARNER_STATE).read_bytes())
+        state = saved / checkpoints.LEARNER_STATE
+        assert state.stat().st_mtime - (here / f"{name}.ended").stat().st_mtime < BOUND
+        return Failed(line, pickle.loads(state.read_bytes()), trial)
 
-    return run
+    return {name: found(name, line) for name, line in zip(ENDS, lines, strict=True)}
 
 
 def test_a_learner_that_is_killed_ends_the_run_in_one_line_and_a_checkpoint(failed):
-    line, state = failed('reward_models: {"deadly:Deadly": {}}')
-    assert line.startswith("rllib: trial_0 failed: ") and " of 2 died: " in line
-    assert state["reward_model"]["models"] == {"deadly:Deadly": {"updates": 3}}
+    run = failed["update"]
+    assert run.line.startswith("rllib: trial_0 failed: ") and " of 2 died: " in run.line
+    assert run.state["reward_model"]["models"] == {"update:Deadly": {"updates": 3}}
 
 
 @pytest.mark.parametrize(
-    ("end", "told"),
-    [(KILLED, " of 2 died: "), (RAISES, "nothing adds up")],
-    ids=["killed", "raises"],
+    ("name", "told"), [("killed", " of 2 died: "), ("raises", "nothing adds up")]
 )
-def test_a_learner_that_ends_in_mid_update_does_not_leave_the_other_waiting(
-    failed, tmp_path, end, told
-):
+def test_a_learner_that_ends_in_mid_update_does_not_leave_the_other_waiting(failed, name, told):
     """What the other one had learned in that update is taken back, and it is saved."""
-    line, state = failed('auxiliary: {"deadly:Fatal": {}}', end)
-    assert line.startswith("rllib: trial_0 failed: ") and told in line
-    results = (tmp_path / "results" / "two" / "trial_0" / "result.json").read_text()
-    last = json.loads(results.splitlines()[-1])["learners"]["default_policy"]
-    steps = int(state["auxiliary"]["deadly:Fatal"]["steps"])
-    assert 0 < steps == last["deadly:Fatal_steps"] + 1  # counted before the last one
+    run = failed[name]
+    assert run.line.startswith("rllib: trial_0 failed: ") and told in run.line
+    last = json.loads((run.trial / "result.json").read_text().splitlines()[-1])
+    shown = last["learners"]["default_policy"][f"{name}:Fatal_steps"]
+    steps = int(run.state["auxiliary"][f"{name}:Fatal"]["steps"])
+    assert 0 < steps == shown + 1  # counted before the last one

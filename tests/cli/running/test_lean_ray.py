@@ -7,7 +7,7 @@ import sys
 import pytest
 
 STARTED = """
-import json, sys
+import json, sys, time
 from pathlib import Path
 
 import ray
@@ -34,8 +34,25 @@ lines = [Path(f"/proc/{pid}/cmdline").read_text().split("\\0") for pid in pids]
 words = {Path(word).name for line in lines for word in line}
 services = ("raylet", "monitor.py", "dashboard.py", "log_monitor.py")
 found = [name for name in services if name in words]
-print(json.dumps(found))
+(raylet,) = [pid for pid, line in zip(pids, lines) if Path(line[0]).name == "raylet"]
+
+
+def children():  # of the raylet, by what they call themselves
+    stats = [p.read_text() for p in Path("/proc").glob("[0-9]*/stat")]
+    own = [s.split()[0] for s in stats if int(s.rpartition(")")[2].split()[1]) == raylet]
+    return {pid: Path("/proc", pid, "cmdline").read_text().replace("\\0", " ") for pid in own}
+
+
+held = children()
+assert not any("DashboardAgent" in line for line in held.values()), held
+agents = [int(pid) for pid, line in held.items() if "no_agent.py" in line]
 ray.shutdown()
+for _ in range(100):
+    left = [pid for pid in agents if Path("/proc", str(pid)).exists()]
+    if not left:
+        break
+    time.sleep(0.1)
+print(json.dumps([found, len(agents), left]))
 """
 
 
@@ -48,4 +65,4 @@ def test_it_works_and_starts_what_is_used(tmp_path, logs, started):
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(next(line for line in done.stdout.splitlines() if line.startswith("[")))
-    assert found == started
+    assert found == [started, 1, []]  # and what stands for the agent ends with the raylet
