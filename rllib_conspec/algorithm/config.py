@@ -310,8 +310,8 @@ class RewardModelConfig(AlgorithmConfig):
         if self.own_gamma is not None and not self.has_own_stream:
             raise OptionError(
                 "reward_models",
-                "a value stream of its own is for WholeEpisodePPO and ConSpec: leave own_stream "
-                "out.",
+                "a value stream of its own is for algorithms on whole episodes: run "
+                "WholeEpisodePPO, or leave own_stream out.",
             )
         check_whole_number("episodes_per_update", self.episodes_per_update, least=1)
         self._check_max_pay_age()
@@ -324,8 +324,8 @@ class RewardModelConfig(AlgorithmConfig):
         if core.reads_last:
             raise OptionError(
                 "model_config.core",
-                "reads the last action and reward, which only whole-episode algorithms tell: use "
-                "ConSpec or WholeEpisodePPO, or another core.",
+                "reads the last action and reward, which only algorithms on whole episodes tell: "
+                "run WholeEpisodePPO, or use another core.",
             )
 
     def _check_max_pay_age(self) -> None:

@@ -53,7 +53,7 @@ def test_options_of_the_core(options, says):
 def test_a_core_that_reads_what_happened_last_is_refused_where_nobody_tells_it():
     config = with_reward_model(APPO, "rnd").get_default_config().environment("CartPole-v1")
     config.rl_module(model_config={"core": "rma"})
-    assert "use ConSpec or WholeEpisodePPO" in str(refused("core", config.validate))
+    assert "run WholeEpisodePPO" in str(refused("core", config.validate))
     config = plain_config().rl_module(model_config={"core": "rma"})
     config.callbacks(Counting)
     assert "callbacks of your own" in str(refused("core", config.validate))
