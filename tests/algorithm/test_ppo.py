@@ -71,7 +71,7 @@ def learn(env, steps, iterations, core_dim, core="gru", **auxiliary):
 
 @pytest.mark.parametrize(
     ("core_dim", "memory"),
-    [(16, {}), (0, {}), (16, {"core": "rma", "reconstruct": {}}), (24, {"core": "rims"})],
+    [(16, {}), (0, {}), (16, {"core": "rma", "reconstruct": {}})],
 )
 def test_memory_solves_what_needs_memory(ray_local, core_dim, memory):
     results = learn(Recall, 3, 25, core_dim, **memory)

@@ -109,6 +109,28 @@ def test_every_parameter_learns():
         assert (parameter.grad != 0).any(), name
 
 
+def test_what_was_shown_at_first_is_learned_to_be_told_at_the_end():
+    """A sign, seven steps of noise; a core without memory would be right half of the time."""
+    torch.manual_seed(0)
+    core = RIMsCore(2, 24, RIMsOptions())
+    tell = torch.nn.Linear(24, 1)
+    optimizer = torch.optim.Adam([*core.parameters(), *tell.parameters()], lr=0.01)
+    right = []
+    for _ in range(100):
+        sign = torch.randint(2, (32,)).float()
+        x = torch.randn(32, 8, 2)
+        x[:, :, 0] = 0
+        x[:, 0, 0] = 2 * sign - 1
+        features, _, _ = core(x, {"blocks": torch.zeros(32, 6, 4)})
+        told = tell(features[:, -1]).squeeze(-1)
+        optimizer.zero_grad()
+        torch.nn.functional.binary_cross_entropy_with_logits(told, sign).backward()
+        optimizer.step()
+        right.append(((told > 0) == (sign > 0)).float().mean())
+    assert torch.stack(right[:5]).mean() < 0.75
+    assert torch.stack(right[-10:]).mean() > 0.95
+
+
 def test_sizes_that_do_not_fit_are_refused():
     with pytest.raises(OptionError, match=r"core_dim: must be a multiple of blocks \(6\).*126"):
         RIMsCore(INPUTS, 128)
