@@ -51,6 +51,7 @@ NETWORK = {
     "encoder_dim": "width of the encoder's output",
     "core": f"what the policy remembers with: {', '.join(CORES.entries)}, or an import path",
     "core_dim": "width of the core's memory; 0: no memory",
+    "core_options": "the core's own options, [below](#cores)",
     "max_seq_len": "steps that a core learns through; longer episodes are cut into pieces, which "
     "begin with the memory that was there when they were played. By default whole episodes",
 }
@@ -64,6 +65,7 @@ def page(text: str) -> str:
         "model_config": network_table(),
         "decision_transformer": transformer_table(),
         **{f"reward_models.{name}": part for name, part in parts(reward_models.REGISTRY).items()},
+        **{f"core.{name}": part for name, part in parts(CORES).items()},
         **{f"auxiliary.{name}": part for name, part in parts(auxiliary.REGISTRY).items()},
     }
     for name, table in tables.items():
@@ -139,7 +141,8 @@ def parts(registry: Registry) -> dict[str, str]:
             values = [said(column.get(field.name, field.default)) for column in columns]
             rows.append([f"`{field.name}`", *values, meaning_of(field)])
         about = inspect.getdoc(found).split("\n\n")[0].replace("\n", " ")
-        texts[name] = f"{about}\n\n{markdown(['option', *(presets or ('default',)), ''], rows)}"
+        table = markdown(["option", *(presets or ("default",)), ""], rows) if rows else ""
+        texts[name] = f"{about}\n\n{table}".rstrip("\n") + "\n"
     return texts
 
 

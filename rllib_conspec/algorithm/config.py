@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from gymnasium import spaces
 from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
 from ray.rllib.callbacks.callbacks import RLlibCallback
+from ray.rllib.connectors.common import AddStatesFromEpisodesToBatch
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils import force_list
@@ -23,7 +24,14 @@ from rllib_conspec.algorithm.extendable import check_settings
 from rllib_conspec.algorithm.learner import with_reward_model_learner
 from rllib_conspec.algorithm.learner_group import WatchedLearners
 from rllib_conspec.algorithm.other_policies import our_policy
-from rllib_conspec.algorithm.policy import VIEW, EpisodePolicy, default_view
+from rllib_conspec.algorithm.policy import (
+    OWN_STREAM,
+    VALUES,
+    VIEW,
+    EpisodePolicy,
+    core_of,
+    default_view,
+)
 from rllib_conspec.algorithm.seeding import derived_seed
 from rllib_conspec.algorithm.settings import (
     check_model_config,
@@ -32,8 +40,10 @@ from rllib_conspec.algorithm.settings import (
     is_sampler,
     without_samplers,
 )
+from rllib_conspec.algorithm.telling import BeginAnew, TellLast
 from rllib_conspec.errors import OptionError, did_you_mean
 from rllib_conspec.networks import MODEL_CONFIG_KEYS
+from rllib_conspec.networks.cores.base import Core
 from rllib_conspec.reward_models import find_model, options_of
 from rllib_conspec.reward_models.base import RewardModel, Setting
 from rllib_conspec.reward_models.together import Together
@@ -46,6 +56,8 @@ LEAST_SEQUENCE = 20  # steps to learn what to remember over, where pieces are sh
 class RewardModelConfig(AlgorithmConfig):
     """Any algorithm's configuration, with our rollout worker and a place for reward models."""
 
+    # Whether what a reward model pays may have a value stream of its own.
+    has_own_stream: ClassVar[bool] = False
     # Keys of a configuration that are short for `reward_models.<key>`.
     short_forms: ClassVar[tuple[str, ...]] = ()
 
@@ -135,6 +147,16 @@ class RewardModelConfig(AlgorithmConfig):
         """The classes of the reward models, by the names that the configuration calls them."""
         return {name: find_model(name) for name in self.reward_models}
 
+    @property
+    def own_gamma(self) -> float | None:
+        """Of the value stream that a reward model has for itself, if one has."""
+        for name, options in self.reward_models.items():
+            model = find_model(name)
+            gamma = model.own_stream(options_of(name, options, self.preset))
+            if gamma is not None:
+                return gamma
+        return None
+
     def get_reward_model(
         self, observation_space: spaces.Space, action_space: spaces.Space, device: Any = "cpu"
     ) -> Together | None:
@@ -149,6 +171,7 @@ class RewardModelConfig(AlgorithmConfig):
             version=self.facts.version if self.facts else "",
             best_of=self._best_of,
             reward_scale=self.reward_scale,
+            outputs=self._outputs,
             device=device,
             # Equal on all learners, so that what their models hold stays equal.
             seed=derived_seed(self.seed, "reward_model"),
@@ -158,6 +181,12 @@ class RewardModelConfig(AlgorithmConfig):
             return Together(self.reward_models, setting, self.preset)
         except OptionError as error:
             raise error.within("reward_models") from error
+
+    @property
+    def _outputs(self) -> tuple[str, ...]:
+        """What the policy gives with every step besides an action."""
+        given = core_of(self._model_config).gives if self.our_networks else ()
+        return (*given, VALUES) if given else ()
 
     @property
     def _best_of(self) -> int | None:
@@ -283,11 +312,26 @@ class RewardModelConfig(AlgorithmConfig):
                 options_of(name, options, self.preset)
             except OptionError as error:
                 raise error.within("reward_models") from error
+        if self.own_gamma is not None and not self.has_own_stream:
+            raise OptionError(
+                "reward_models",
+                "a value stream of its own is for algorithms on whole episodes: run "
+                "WholeEpisodePPO, or leave own_stream out.",
+            )
         check_whole_number("episodes_per_update", self.episodes_per_update, least=1)
         self._check_max_pay_age()
         if self.our_networks:
             check_model_config(self._model_config)
+            self._check_core(core_of(self._model_config))
         super().validate()
+
+    def _check_core(self, core: type[Core]) -> None:
+        if core.reads_last:
+            raise OptionError(
+                "model_config.core",
+                "reads the last action and reward, which only algorithms on whole episodes tell: "
+                "run WholeEpisodePPO, or use another core.",
+            )
 
     def _check_max_pay_age(self) -> None:
         if self.max_pay_age is None:
@@ -361,6 +405,7 @@ class EpisodesConfig(RewardModelConfig):
     @override(AlgorithmConfig)
     def _model_config_auto_includes(self) -> dict[str, Any]:
         included = super()._model_config_auto_includes
+        included |= {OWN_STREAM: True} if self.own_gamma is not None else {}
         return included | (self.view_of(self.facts.observation_space) if self.facts else {})
 
     @property
@@ -400,6 +445,29 @@ class EpisodesConfig(RewardModelConfig):
         self.minibatch_size = self.episodes_per_minibatch * steps
         self.train_batch_size_per_learner = self.episodes_per_batch * steps
         super().validate()
+
+    @override(RewardModelConfig)
+    def _check_core(self, core: type[Core]) -> None:
+        if core.reads_last and (self.own_connectors or self.own_callbacks):
+            raise OptionError(
+                "model_config.core",
+                "reads the last action and reward, which does not work with connectors or "
+                "callbacks of your own: leave them out, or use another core.",
+            )
+
+    @override(AlgorithmConfig)
+    def build_env_to_module_connector(self, *args: Any, **kwargs: Any) -> Any:
+        pipeline = super().build_env_to_module_connector(*args, **kwargs)
+        if core_of(self._model_config).reads_last:
+            pipeline.insert_after(AddStatesFromEpisodesToBatch, TellLast())
+        return pipeline
+
+    @override(AlgorithmConfig)
+    def build_learner_connector(self, *args: Any, **kwargs: Any) -> Any:
+        pipeline = super().build_learner_connector(*args, **kwargs)
+        if core_of(self._model_config).reads_last:
+            pipeline.insert_before(AddStatesFromEpisodesToBatch, BeginAnew())
+        return pipeline
 
     def _check_epsilon(self) -> None:
         number = isinstance(self.epsilon, int | float) and not isinstance(self.epsilon, bool)

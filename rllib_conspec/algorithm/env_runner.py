@@ -350,23 +350,32 @@ class EpisodeRunner(SingleAgentEnvRunner):
         self._report.summaries += [episode.summary for _, episode in finished]
         if self.reward_model is None:
             return _Played([self._with_reward(e) for e in episodes], finished, steps)
-        intrinsic = self.reward_model.reward([episode for _, episode in finished])
+        given = [episode for _, episode in finished]
+        intrinsic = self.reward_model.reward(given)
+        apart = self.reward_model.own_reward(given) or [None] * len(given)
         self._report.version = self.reward_model.version
-        self._report.intrinsic_returns += [float(extra.sum()) for extra in intrinsic]
         paid = []
-        for (pieces, _), extra in zip(finished, intrinsic, strict=True):
+        for (pieces, _), extra, own in zip(finished, intrinsic, apart, strict=True):
             ends = np.cumsum([len(piece) for piece in pieces])[:-1]
-            for piece, part in zip(pieces, np.split(extra, ends), strict=True):
-                paid.append(self._with_reward(piece, part))
+            parts = np.split(extra, ends)
+            owns = [None] * len(parts) if own is None else np.split(own, ends)
+            for piece, part, its_own in zip(pieces, parts, owns, strict=True):
+                paid.append(self._with_reward(piece, part, its_own))
+            total = float(extra.sum()) + (0.0 if own is None else float(own.sum()))
+            self._report.intrinsic_returns.append(total)
+            self._report.any_reward |= own is not None and bool(own.any())
         return _Played(paid, finished, steps)
 
     def _with_reward(
-        self, episode: SingleAgentEpisode, intrinsic: np.ndarray | None = None
+        self,
+        episode: SingleAgentEpisode,
+        intrinsic: np.ndarray | None = None,
+        own: np.ndarray | None = None,
     ) -> SingleAgentEpisode:
         """The episode as the policy learns from it. A shallow copy: metrics are of the original."""
         again = intrinsic is not None and self.config.pays_again
         version = self.reward_model.version if again else None
-        return with_reward(episode, self.config.reward_scale, intrinsic, version)
+        return with_reward(episode, self.config.reward_scale, intrinsic, version, own)
 
     def _finished(self, piece: SingleAgentEpisode) -> list[SingleAgentEpisode] | None:
         """All pieces of the episode that ends with this one; None while it goes on."""

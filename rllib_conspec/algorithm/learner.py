@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from ray.rllib.algorithms.ppo.torch.ppo_torch_learner import PPOTorchLearner
+from ray.rllib.connectors.learner import GeneralAdvantageEstimation
 from ray.rllib.core import COMPONENT_RL_MODULE, DEFAULT_MODULE_ID
 from ray.rllib.core.columns import Columns
 from ray.rllib.core.learner.torch.torch_learner import TorchLearner
@@ -28,10 +29,12 @@ from rllib_conspec import auxiliary
 from rllib_conspec.algorithm.augmented import Augmented
 from rllib_conspec.algorithm.entropy import Fading
 from rllib_conspec.algorithm.iteration import BYTES_TO_DEVICE
+from rllib_conspec.algorithm.policy import HAPPENED, OUTPUTS, last_of
 from rllib_conspec.algorithm.report import Pointer, RewardUpdate, episodes_at
 from rllib_conspec.algorithm.seeding import derived_seed, seed_everything
 from rllib_conspec.algorithm.shared_parts import average_gradients, begin_equal
 from rllib_conspec.algorithm.threads import cores_for, cores_to_spare
+from rllib_conspec.algorithm.two_streams import OWN_TARGETS, TwoStreams
 from rllib_conspec.auxiliary.base import PolicyBatch
 from rllib_conspec.networks.devices import bytes_sent
 from rllib_conspec.networks.normalizing import normalizes, observe
@@ -155,6 +158,13 @@ class EpisodePPOLearner(RewardModelLearner, PPOTorchLearner):
         super().build()
         if self.config.num_learners > 1:
             begin_equal(self.auxiliary.values())
+        own_gamma = self.config.own_gamma
+        if own_gamma is not None:
+            config = self.config
+            self._learner_connector.remove(GeneralAdvantageEstimation)
+            self._learner_connector.append(
+                TwoStreams(gamma=config.gamma, own_gamma=own_gamma, lambda_=config.lambda_)
+            )
         self._entropy = Fading(self.config.entropy_coeff, device=self._device)
         self.entropy_coeff_schedulers_per_module[DEFAULT_MODULE_ID] = self._entropy
         self._augmented = Augmented(list(self.auxiliary.values()), self.config.epsilon)
@@ -226,6 +236,8 @@ class EpisodePPOLearner(RewardModelLearner, PPOTorchLearner):
         loss = super().compute_loss_for_module(
             module_id=module_id, config=config, batch=batch, fwd_out=fwd_out
         )
+        if OWN_TARGETS in batch:
+            loss = loss + self._own_value_loss(module_id, config, batch, fwd_out)
         if not self.auxiliary:
             return loss
         seen = policy_batch(self.module[module_id].unwrapped(), batch, fwd_out)
@@ -237,6 +249,15 @@ class EpisodePPOLearner(RewardModelLearner, PPOTorchLearner):
             for key, shown in {"loss": value.detach(), **extra.metrics()}.items():
                 self.metrics.log_value((module_id, f"{name}_{key}"), shown, window=1)
         return loss
+
+    def _own_value_loss(self, module_id: str, config: Any, batch: Any, fwd_out: Any) -> Tensor:
+        """Of the second value, as PPO's of the first."""
+        values = self.module[module_id].unwrapped().own_values(fwd_out[Columns.EMBEDDINGS])
+        errors = (values - batch[OWN_TARGETS]).square()
+        mask = batch.get(Columns.LOSS_MASK)
+        mean = errors.mean() if mask is None else errors[mask].mean()
+        self.metrics.log_value((module_id, "own_vf_loss"), mean.detach(), window=1)
+        return config.vf_loss_coeff * mean
 
     @override(PPOTorchLearner)
     def compute_gradients(self, *args: Any, **kwargs: Any) -> Any:
@@ -256,9 +277,9 @@ class EpisodePPOLearner(RewardModelLearner, PPOTorchLearner):
     def configure_optimizers_for_module(self, module_id: str, config=None) -> None:
         module = self._module[module_id]
         self.auxiliary = {
-            name: auxiliary.find_loss(name)(
-                auxiliary.options_of(name, values), module.unwrapped().encoder
-            ).to(self._device)
+            name: auxiliary.find_loss(name)
+            .of(auxiliary.options_of(name, values), module.unwrapped())
+            .to(self._device)
             for name, values in config.auxiliary.items()
         }
         parameters = self.get_parameters(module)
@@ -298,6 +319,8 @@ def policy_batch(module: Any, batch: dict[str, Any], fwd_out: dict[str, Any]) ->
         seen = batch | {Columns.OBS: observations}
         if rows is not None and Columns.STATE_IN in batch:
             seen[Columns.STATE_IN] = {k: s[rows] for k, s in batch[Columns.STATE_IN].items()}
+            if module.reads:
+                seen[HAPPENED] = batch[HAPPENED][rows]
         out = by.forward_train(seen)
         values = by.compute_values(batch, out[Columns.EMBEDDINGS])
         return out[Columns.ACTION_DIST_INPUTS], values
@@ -313,6 +336,8 @@ def policy_batch(module: Any, batch: dict[str, Any], fwd_out: dict[str, Any]) ->
         forward=forward,
         kl=kl,
         policy=module,
+        outputs=fwd_out.get(OUTPUTS, {}),
+        last=last_of(batch) if module.reads else None,
     )
 
 

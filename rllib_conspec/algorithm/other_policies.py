@@ -49,7 +49,7 @@ class TargetPolicy(EpisodePolicy, InferenceOnlyAPI, TargetNetworkAPI):
 
     @override(TargetNetworkAPI)
     def forward_target(self, batch: dict[str, Any]) -> dict[str, Tensor]:
-        features, _ = features_of(self.old_encoder, self.old_core, batch)
+        features, _, _ = features_of(self.old_encoder, self.old_core, batch)
         return {TARGET_NETWORK_ACTION_DIST_INPUTS: self.old_actor(features)}
 
     @override(InferenceOnlyAPI)
@@ -105,7 +105,7 @@ class _Features(nn.Module):
         return self.core.initial_state()
 
     def forward(self, batch: dict[str, Any]) -> dict[str, Any]:
-        features, state = features_of(self.encoder, self.core, batch)
+        features, state, _ = features_of(self.encoder, self.core, batch)
         return {ENCODER_OUT: features} | ({Columns.STATE_OUT: state} if state else {})
 
 

@@ -10,6 +10,7 @@ from ray.rllib.env.utils.infinite_lookback_buffer import InfiniteLookbackBuffer
 
 from rllib_conspec.episodes import scaled
 
+OWN_REWARDS = "own_rewards"  # what a model with a value stream of its own pays
 # What an episode is to be paid again by: the environment's own rewards, which travel as an output
 # of the policy's, and the version of the snapshot that paid.
 ENVIRONMENT = "environment_rewards"
@@ -21,11 +22,13 @@ def with_reward(
     scale: float | str,
     intrinsic: np.ndarray | None = None,
     version: int | None = None,
+    own: np.ndarray | None = None,
 ) -> SingleAgentEpisode:
     """The episode with rewards scaled, and intrinsic ones [T] added: a shallow copy, metrics are of
-    the original. With the version of the snapshot that paid, it can be paid again later.
+    the original. With the version of the snapshot that paid, it can be paid again later. Rewards
+    with a value stream of their `own` [T] stay apart, as an output of the policy's.
     """
-    if intrinsic is None and scale == 1.0:
+    if intrinsic is None and own is None and scale == 1.0:
         return episode
     paid = copy.copy(episode)
     paid.rewards = _scaled(episode, episode.rewards, scale, intrinsic)
@@ -33,6 +36,9 @@ def with_reward(
         paid.extra_model_outputs = copy.copy(episode.extra_model_outputs)
         paid.extra_model_outputs[ENVIRONMENT] = episode.rewards
         paid._custom_data = episode.custom_data | {PAID_BY: version}
+    if own is not None:
+        outputs = InfiniteLookbackBuffer(own.copy())
+        paid.extra_model_outputs = {**paid.extra_model_outputs, OWN_REWARDS: outputs}
     return paid
 
 

@@ -34,10 +34,12 @@ from rllib_conspec.algorithm.entropy import missing
 from rllib_conspec.algorithm.env_runner import EpisodeRunner, News
 from rllib_conspec.algorithm.learner import WEIGHTS, EpisodePPOLearner
 from rllib_conspec.algorithm.lost_learners import LearnersLost
+from rllib_conspec.algorithm.policy import core_of
 from rllib_conspec.algorithm.report import Report, Share, fetched
 from rllib_conspec.algorithm.stock import Part, Round, Stock
 from rllib_conspec.algorithm.threads import cores_to_spare
 from rllib_conspec.errors import OptionError
+from rllib_conspec.networks.cores import find_core
 from rllib_conspec.reward_models.together import pay_alike
 
 # Tags of requests to workers that are not waited for: rounds, and batches that are paid for later.
@@ -104,6 +106,8 @@ class WholeEpisodePPOConfig(EpisodesConfig, PPOConfig):
     of them.
     """
 
+    has_own_stream = True
+
     def __init__(self, algo_class: type | None = None) -> None:
         super().__init__(algo_class=algo_class or WholeEpisodePPO)
         self.adam_eps: float = 1e-5
@@ -169,7 +173,12 @@ class WholeEpisodePPOConfig(EpisodesConfig, PPOConfig):
         for name, values in self.auxiliary.items():
             try:
                 options = auxiliary.options_of(name, values)
-                auxiliary.find_loss(name).check(options, shape)
+                loss = auxiliary.find_loss(name)
+                loss.check(options, shape)
+                if (core := loss.needs_core) and core_of(self._model_config) is not find_core(core):
+                    raise OptionError(
+                        name, f"is for another core: set model_config.core to {core}."
+                    )
             except OptionError as error:
                 path = error if error.option.startswith(name) else error.within(name)
                 raise path.within("auxiliary") from error

@@ -18,6 +18,7 @@ from ray.rllib.env.utils.infinite_lookback_buffer import InfiniteLookbackBuffer
 from ray.rllib.utils.metrics import WEIGHTS_SEQ_NO
 
 from rllib_conspec.algorithm.paying import ENVIRONMENT
+from rllib_conspec.algorithm.policy import HAPPENED
 from rllib_conspec.episodes import Episode, Summary
 
 
@@ -124,7 +125,7 @@ def joined(
 
 
 _RLLIBS_OWN = {value for name, value in vars(Columns).items() if not name.startswith("_")}
-_RLLIBS_OWN |= {WEIGHTS_SEQ_NO, ENVIRONMENT}
+_RLLIBS_OWN |= {WEIGHTS_SEQ_NO, ENVIRONMENT, HAPPENED}
 
 
 def _data(buffer: InfiniteLookbackBuffer) -> np.ndarray:

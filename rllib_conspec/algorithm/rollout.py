@@ -25,7 +25,7 @@ from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from ray.rllib.env.utils.infinite_lookback_buffer import InfiniteLookbackBuffer
 from ray.rllib.utils.spaces.space_utils import clip_action, unsquash_action
 
-from rllib_conspec.algorithm.policy import EpisodePolicy
+from rllib_conspec.algorithm.policy import HAPPENED, LAST, EpisodePolicy
 
 # Info of an episode's last step when the environment broke down (a Unity player that died or hung):
 # the episode is truncated in its middle and must not be learned from.
@@ -130,6 +130,8 @@ class Player:
                 actions = self._choose(inputs, explore, generator)
                 step = self.env.step(self.to_env(actions))
                 observations, rewards, terminated, truncated, infos = step
+                if self.module.reads:
+                    outputs, state = self._told(outputs, state, actions, rewards, fresh)
                 kept = {name: o.cpu().numpy() for name, o in outputs.items()}
                 known = {k: s.cpu().numpy() for k, s in state.items() if self._keeps_states}
                 traces.append(_Trace(inputs.cpu().numpy(), actions, kept, known, rewards, infos))
@@ -148,6 +150,15 @@ class Player:
                 started += int(done.sum())
                 fresh = over
         return self._cut(before, traces, block, [spans[i] for i in range(count)])
+
+    def _told(
+        self, outputs: Any, state: Any, actions: np.ndarray, rewards: np.ndarray, fresh: np.ndarray
+    ) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+        """Outputs and state with what happened at this step, for cores that read it at the next."""
+        happened = self.module.happened(actions, np.asarray(rewards))
+        before = happened.clone()
+        before[torch.from_numpy(fresh)] = 0.0  # of a step that only resets, nothing is known
+        return {**outputs, HAPPENED: happened}, {**state, LAST: before}
 
     def _choose(self, inputs: torch.Tensor, explore: bool, generator) -> np.ndarray:
         if isinstance(self.env.single_action_space, spaces.Discrete):

@@ -9,8 +9,7 @@ from ray.tune.search.sample import Domain
 
 from rllib_conspec.episodes import SIGN
 from rllib_conspec.errors import OptionError, did_you_mean
-from rllib_conspec.networks import MODEL_CONFIG_KEYS
-from rllib_conspec.networks.cores import REGISTRY as CORES
+from rllib_conspec.networks import MODEL_CONFIG_KEYS, cores
 from rllib_conspec.networks.encoders import ENCODERS
 
 
@@ -46,11 +45,18 @@ def check_model_config(model_config: Any) -> None:
             )
         if key == "core":
             try:
-                CORES.find(value)
+                cores.find_core(value)
             except OptionError as error:
                 raise OptionError("model_config.core", error.message) from error
         if key.endswith("_dim") or key == "max_seq_len":
             check_whole_number(f"model_config.{key}", value, least=int(key != "core_dim"))
+    if model_config.get("core_options"):
+        core = model_config.get("core", "gru")
+        try:
+            cores.options_of(core, model_config["core_options"])
+        except OptionError as error:
+            _, _, option = error.option.rpartition(".")
+            raise OptionError(f"model_config.core_options.{option}", error.message) from error
 
 
 def check_reward_scale(value: Any) -> None:

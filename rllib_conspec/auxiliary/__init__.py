@@ -17,6 +17,7 @@ REGISTRY = Registry(
         "drac": "rllib_conspec.auxiliary.drac:DrAC",
         "distil": "rllib_conspec.auxiliary.distil:Distil",
         "curl": "rllib_conspec.auxiliary.curl:CURL",
+        "reconstruct": "rllib_conspec.auxiliary.reconstruct:Reconstruct",
         "rad": "rllib_conspec.auxiliary.rad:RAD",
     },
 )

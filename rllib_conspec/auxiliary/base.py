@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -25,6 +25,10 @@ class PolicyBatch:
     forward: Callable[..., tuple[Tensor, Tensor]]
     kl: Callable[[Tensor, Tensor], Tensor]  # two inputs → divergence of their actions, [B, (T)]
     policy: nn.Module
+    # What the policy's core gives losses [B, T, …], with a graph, and what happened before every
+    # step (the last action and reward [B, T, n]), if the core reads that.
+    outputs: Mapping[str, Tensor] = field(default_factory=dict)
+    last: Tensor | None = None
 
     def mean(self, values: Tensor) -> Tensor:
         """Mean over the real steps."""
@@ -40,6 +44,8 @@ class PolicyBatch:
             forward=lambda observations, **by: self.forward(observations, rows, **by),
             kl=self.kl,
             policy=self.policy,
+            outputs={name: given[rows] for name, given in self.outputs.items()},
+            last=None if self.last is None else self.last[rows],
         )
 
 
@@ -49,11 +55,17 @@ class AuxiliaryLoss(nn.Module):
     Options: ClassVar[type[Options]] = Options
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     of_a_trained_policy: ClassVar[bool] = False  # makes no sense in a run that starts from nothing
+    needs_core: ClassVar[str] = ""  # the name of the only core that it is for
 
     def __init__(self, options: Any, encoder: nn.Module) -> None:
         """`encoder` is the policy's; keep a reference in a tuple, or it counts as one's own."""
         super().__init__()
         self.options = options
+
+    @classmethod
+    def of(cls, options: Any, policy: nn.Module) -> Self:
+        """The loss of this policy, which has `encoder`, `core`, and its spaces."""
+        return cls(options, policy.encoder)
 
     @classmethod
     def check(cls, options: Any, shape: tuple[int, ...]) -> None:

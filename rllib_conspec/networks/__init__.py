@@ -6,5 +6,6 @@ MODEL_CONFIG_KEYS = {
     "encoder_dim": int,
     "core": str,
     "core_dim": int,
+    "core_options": dict,
     "max_seq_len": int,
 }

@@ -12,6 +12,7 @@ REGISTRY = Registry(
         "rrd": "rllib_conspec.reward_models.rrd:RRD",
         "rudder": "rllib_conspec.reward_models.rudder:Rudder",
         "synthrs": "rllib_conspec.reward_models.synthetic_returns:SynthRs",
+        "tvt": "rllib_conspec.reward_models.tvt:TVT",
     },
 )
 find_model = REGISTRY.find

@@ -42,6 +42,7 @@ class Setting:
     best_of: int | None = None
     # What the environment's rewards are multiplied by where the policy learns from them, or `sign`.
     reward_scale: float | str = 1.0
+    outputs: tuple[str, ...] = ()  # what episodes have in `outputs`, by name
     device: Any = "cpu"  # the learner's
     seed: int | None = None  # equal on all learners, so that what they draw stays equal
 
@@ -85,6 +86,13 @@ class RewardModel:
     metrics_shown: ClassVar[tuple[str, ...]] = ()  # of `update`, in the progress line
     # It pays what is new minus the environment's own reward: only one model can.
     replaces_reward: ClassVar[bool] = False
+
+    @classmethod
+    def own_stream(cls, options: Any) -> float | None:
+        """The gamma of a value stream of its own for what it pays, which episodes do not end; None:
+        what it pays is added to the environment's reward. WholeEpisodePPO and ConSpec only.
+        """
+        return None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -9,9 +9,11 @@ x_t+1 that step t led to:
     S_t   = gamma · S_t−1 + e(x_t+1)          one stream, see `RND.update`
     paid  = coeff · e(x_t+1) / std of S       running
 
-The paper gives this reward a value function of its own. Here it is added to the environment's, so
-that one value function, with the policy's gamma and with episode ends, sees the sum. In the paper
-the predictor has two layers more than the target; here both have the same form.
+The paper gives this reward a value function of its own, with a gamma of its own and without episode
+ends: so does `own_stream` (`algorithm/two_streams.py`). Otherwise it is added to the environment's,
+and one value function, with the policy's gamma and with episode ends, sees the sum. gamma above is
+that of the stream that it goes to. In the paper the predictor has two layers more than the target;
+here both have the same form.
 """
 
 from __future__ import annotations
@@ -61,6 +63,12 @@ class RNDOptions(Options):
         max=1.0,
     )
     minibatch: int = option(256, "frames per gradient step", min=1)
+    own_stream: bool = option(
+        False,
+        "a second value, of this reward alone, which episodes do not end, as in the paper. For "
+        "WholeEpisodePPO and ConSpec",
+    )
+    gamma: float = option(0.99, "of that value", min=0.0, max=1.0)
 
 
 class Moments:
@@ -173,7 +181,8 @@ class RND(NetworkModel):
 
     def _follow(self, errors: np.ndarray) -> None:
         """Carry S on through the errors [N] of steps that follow each other."""
-        gamma = self.setting.gamma
+        own = self.own_stream(self.options)
+        gamma = self.setting.gamma if own is None else own
         sums = list(accumulate(errors.tolist(), lambda s, e: gamma * s + e, initial=self._sum))[1:]
         self._sum = sums[-1]
         self._sums.add(np.array(sums), np.ones(len(sums)))
@@ -243,7 +252,11 @@ class RND(NetworkModel):
 
     @classmethod
     def sizes(cls, options: RNDOptions) -> dict[str, Any]:
-        return {"encoder": options.encoder, "dim": options.dim}
+        return {name: getattr(options, name) for name in ("encoder", "dim", "own_stream")}
+
+    @classmethod
+    def own_stream(cls, options: RNDOptions) -> float | None:
+        return options.gamma if options.own_stream else None
 
 
 def _distinct(episodes: Sequence[Episode]) -> tuple[np.ndarray, np.ndarray]:

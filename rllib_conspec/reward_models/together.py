@@ -40,6 +40,13 @@ class Together:
                 replacing[1],
                 f"replaces the environment's reward, and so does {replacing[0]}: keep one of them.",
             )
+        owning = [name for name, m in self.models.items() if m.own_stream(m.options) is not None]
+        if len(owning) > 1:
+            raise OptionError(
+                owning[1],
+                f"has a value stream of its own, and so does {owning[0]}: there is only one.",
+            )
+        self._owning = owning[0] if owning else None
         self.version = 0  # updates so far; on a worker, of the snapshot that pays
 
     def check(self) -> None:
@@ -109,12 +116,23 @@ class Together:
         self.version = snapshot["version"]
 
     def reward(self, episodes: Sequence[Episode]) -> list[np.ndarray]:
-        """The sum of what the models pay for every step: float32 [T] per episode."""
+        """The sum of what the models pay for every step: float32 [T] per episode. Without what has
+        a value stream of its own.
+        """
         total = [np.zeros(len(e), dtype=np.float32) for e in episodes]
-        for model in self.models.values():
+        for name, model in self.models.items():
+            if name == self._owning:
+                continue
             for sum_, paid in zip(total, model.reward(episodes), strict=True):
                 sum_ += paid
         return total
+
+    def own_reward(self, episodes: Sequence[Episode]) -> list[np.ndarray] | None:
+        """What the model with a value stream of its own pays: float32 [T] per episode."""
+        if self._owning is None:
+            return None
+        paid = self.models[self._owning].reward(episodes)
+        return [np.asarray(own, dtype=np.float32) for own in paid]
 
 
 def pay_alike(a: dict[str, Any] | None, b: dict[str, Any] | None) -> bool:

@@ -1,11 +1,13 @@
 """Configuration of the policy: the options of its networks, and of auxiliary losses."""
 
 import pytest
-from configs import refused
+from configs import model_of, refused
+from ray.rllib.algorithms.appo import APPO
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
+from runners import Counting
 from tiny import clock_config, keys_config, plain_config
 
-from rllib_conspec import WholeEpisodePPOConfig
+from rllib_conspec import WholeEpisodePPOConfig, with_reward_model
 from rllib_conspec.errors import OptionError
 
 
@@ -20,6 +22,7 @@ from rllib_conspec.errors import OptionError
         ("core_dim", -1),
         ("core", "lstn"),
         ("encoder_dim", 0),
+        ("core_options", 3),
     ],
 )
 def test_model_config(option, value):
@@ -31,6 +34,37 @@ def test_model_config(option, value):
 def test_misspelt_model_config_is_answered_with_the_nearest():
     config = keys_config().rl_module(model_config={"encoder_dims": 3})
     assert 'Did you mean "encoder_dim"?' in str(refused("encoder_dims", config.validate))
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"slot": 3}, 'core_options.slot: unknown option. Did you mean "slots"?'),
+        ({"slots": "many"}, "core_options.slots: must be a whole number"),
+    ],
+)
+def test_options_of_the_core(options, says):
+    config = keys_config().rl_module(model_config={"core": "rma", "core_options": options})
+    with pytest.raises(OptionError) as error:
+        config.validate()
+    assert says in str(error.value)
+
+
+def test_a_core_that_reads_what_happened_last_is_refused_where_nobody_tells_it():
+    config = with_reward_model(APPO, "rnd").get_default_config().environment("CartPole-v1")
+    config.rl_module(model_config={"core": "rma"})
+    assert "run WholeEpisodePPO" in str(refused("core", config.validate))
+    config = plain_config().rl_module(model_config={"core": "rma"})
+    config.callbacks(Counting)
+    assert "callbacks of your own" in str(refused("core", config.validate))
+
+
+def test_an_auxiliary_loss_for_another_core_is_refused():
+    config = plain_config().training(auxiliary={"reconstruct": {}})
+    error = refused("reconstruct", config.validate)
+    assert str(error) == (
+        "auxiliary.reconstruct: is for another core: set model_config.core to rma."
+    )
 
 
 def test_model_config_of_rllib_is_refused_by_name():
@@ -72,3 +106,14 @@ def test_an_auxiliary_loss_with_a_model_config_of_rllibs_own_is_answered_by_name
 def test_other_colours_are_for_pictures():
     config = clock_config(WholeEpisodePPOConfig).training(auxiliary={"drac": {}})
     refused("coeff", config.validate)
+
+
+def test_tvt_without_rma_is_answered_in_one_line():
+    config = plain_config().rewards(models={"tvt": {}})
+    with pytest.raises(OptionError) as error:
+        model_of(config).check()
+    assert str(error.value) == (
+        "tvt: reads read_strengths, which the policy's core does not give: set model_config.core "
+        "to rma."
+    )
+    model_of(config.rl_module(model_config={"core": "rma"})).check()

@@ -70,9 +70,26 @@ def test_gradient_steps_without_memory(built):
     assert len(seen) == 3 * 8 // 2
 
 
-def test_first_ratio_is_one(built):
+MEMORIES = {
+    "gru": {},
+    "rma": {"core": "rma"},
+    "rma, in pieces, of which it forgets the oldest": {
+        "core": "rma",
+        "core_options": {"slots": 9, "reads": 5},
+        "max_seq_len": 8,
+    },
+}
+
+
+@pytest.mark.parametrize("memory", MEMORIES)
+def test_first_ratio_is_one(built, memory):
     """What workers store is what the learner computes: nothing to clip before the first update."""
-    algo = built(plain_config().episodes(per_minibatch=8).training(num_epochs=1, lr=0.0))
+    config = plain_config().episodes(per_minibatch=8).training(num_epochs=1, lr=0.0)
+    algo = built(config.rl_module(model_config=MEMORIES[memory]))
+    with torch.no_grad():  # the first policy does the same, whatever it remembers
+        for parameter in learner_of(algo).module["default_policy"].parameters():
+            parameter *= 3
+    algo._news = {}  # workers are told
     learner = learner_of(algo)
     differences, original = [], learner.compute_losses
 

@@ -51,7 +51,7 @@ class Aim(gym.Env):
         return self._see(), -error, False, self.left == 0, {}
 
 
-def learn(env, steps, iterations, core_dim):
+def learn(env, steps, iterations, core_dim, core="gru", **auxiliary):
     config = (
         WholeEpisodePPOConfig()
         .rewards(preset="paper")
@@ -59,7 +59,8 @@ def learn(env, steps, iterations, core_dim):
         .episodes(per_batch=32, per_minibatch=8, max_steps=steps)
         .env_runners(num_env_runners=0, num_envs_per_env_runner=8)
         .rl_module(model_config={"encoder": "mlp", "encoder_dim": 16, "core_dim": core_dim})
-        .training(lr=5e-3, clip_param=0.2, entropy_coeff=0.0)
+        .rl_module(model_config={"core": core})
+        .training(lr=5e-3, clip_param=0.2, entropy_coeff=0.0, auxiliary=auxiliary)
         .debugging(seed=0)
     )
     algo = config.build_algo()
@@ -68,9 +69,12 @@ def learn(env, steps, iterations, core_dim):
     return results
 
 
-@pytest.mark.parametrize("core_dim", [16, 0])
-def test_memory_solves_what_needs_memory(ray_local, core_dim):
-    results = learn(Recall, 3, 25, core_dim)
+@pytest.mark.parametrize(
+    ("core_dim", "memory"),
+    [(16, {}), (0, {}), (16, {"core": "rma", "reconstruct": {}})],
+)
+def test_memory_solves_what_needs_memory(ray_local, core_dim, memory):
+    results = learn(Recall, 3, 25, core_dim, **memory)
     last = np.mean([r["episode_return_mean"] for r in results[-3:]])
     assert (last > 0.9) == bool(core_dim)
     assert last > 0.3  # a guess is right half of the time

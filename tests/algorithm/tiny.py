@@ -41,6 +41,9 @@ PATIENT = "tiny:Patient"
 RISING = "tiny:Rising"
 
 
+APART = "tiny:Apart"
+
+
 def keys_config(
     config_class=ConSpecConfig, *, runners=0, envs=4, seed=1, success="top_k", **conspec
 ):
@@ -258,6 +261,14 @@ class Rising(Constant):
 
     def reward(self, episodes):
         return [self.loaded * e.rewards for e in episodes]
+
+
+class Apart(Constant):
+    """Its pay has a value stream of its own."""
+
+    @classmethod
+    def own_stream(cls, options):
+        return 0.5
 
 
 class States(RewardModel):

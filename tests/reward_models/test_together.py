@@ -199,7 +199,7 @@ def test_a_state_of_an_earlier_version_is_refused(state):
     [
         (
             {"conspek": {}},
-            "conspek: unknown reward model; there are conspec, rnd, rrd, rudder, synthrs, and "
+            "conspek: unknown reward model; there are conspec, rnd, rrd, rudder, synthrs, tvt, and "
             'import paths package.module:Class. Did you mean "conspec"?',
         ),
         (

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rllib_conspec.networks.cores.base import Core, State
+from rllib_conspec.networks.cores.base import Core, Outputs, State
 
 
 class GRU(nn.GRU):
@@ -45,20 +45,20 @@ class GRU(nn.GRU):
 class GRUCore(Core):
     """A GRU as the policy's memory (the paper's, for keys and Montezuma's Revenge)."""
 
-    def __init__(self, inputs: int, dim: int) -> None:
-        super().__init__(inputs, dim)
+    def __init__(self, inputs: int, dim: int, options: Any = None) -> None:
+        super().__init__(inputs, dim, options)
         self.gru = GRU(inputs, dim)
 
     def initial_state(self) -> State:
         return {"h": torch.zeros(self.dim)}
 
-    def step(self, x: Tensor, state: State) -> tuple[Tensor, State, dict[str, Tensor]]:
+    def step(self, x: Tensor, state: State) -> tuple[Tensor, State, Outputs]:
         h = self.gru.step(x, state["h"])
         return h, {"h": h}, {}
 
-    def forward(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+    def forward(self, x: Tensor, state: State) -> tuple[Tensor, State, Outputs]:
         features, last = self.gru(x, state["h"])
-        return features, {"h": last}
+        return features, {"h": last}, {}
 
 
 def _step(inputs: Tensor, h: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, ...]:

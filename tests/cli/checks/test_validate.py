@@ -110,7 +110,7 @@ keys1:
             "rnd:",
             "rndd:",
             "config.reward_models.rndd: unknown reward model; there are conspec, rnd, rrd, "
-            'rudder, synthrs, and import paths package.module:Class. Did you mean "rnd"?',
+            'rudder, synthrs, tvt, and import paths package.module:Class. Did you mean "rnd"?',
         ),
         (
             "{dim: 8}",

@@ -11,8 +11,8 @@ def test_features_pass_through_one_step_or_a_sequence():
     assert core.initial_state() == {}
     assert list(core.parameters()) == []
     for x in (torch.randn(3, 5), torch.randn(3, 7, 5)):
-        features, last = core(x, {})
-        assert features is x and last == {}
+        features, last, outputs = core(x, {})
+        assert features is x and last == outputs == {}
     x = torch.randn(3, 5)
     features, state, outputs = core.step(x, {})
     assert features is x

@@ -136,7 +136,8 @@ def test_the_core_steps_as_it_runs_over_sequences():
     assert core.dim == UNITS
     x = torch.randn(4, 9, INPUTS)
     start = {name: s.expand(4, *s.shape) for name, s in core.initial_state().items()}
-    features, last = core(x, start)
+    features, last, given = core(x, start)
+    assert given == {}
     assert features.shape == (4, 9, UNITS)
     state = start
     with torch.no_grad():
