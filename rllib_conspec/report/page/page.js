@@ -33,7 +33,7 @@ function layout(own) {
     fixedrange: true,
     nticks: narrow.matches ? 5 : 8,
   };
-  const titled = (given) => ({ ...axis, ...given, title: { standoff: 10, ...given.title } });
+  const titled = (given) => ({ ...axis, ...given, title: { standoff: 10, font: { size: 13 }, ...given.title } });
   return {
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
