@@ -71,15 +71,23 @@ class ResultFile:
 
 def _row(line: bytes) -> dict[str, Any] | None:
     begin, end = line.find(_CONFIG), line.rfind(_AFTER)
-    # Where this is not the outermost key, brackets are left over, and the whole line is read.
-    for text in (line[:begin] + line[end:], line) if 0 < begin < end else (line,):
-        try:
-            row = json.loads(text)
-        except ValueError:  # of JSON, and of bytes that are no text
-            continue
-        if isinstance(row, dict):
+    if 0 < begin < end:
+        row = _object(line[:begin] + line[end:])
+        # Otherwise these were keys of something inside of the row.
+        if row is not None and "time_since_restore" in row:
             return row
-    return None
+    row = _object(line)
+    if row is not None:
+        row.pop("config", None)
+    return row
+
+
+def _object(text: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(text)
+    except ValueError:  # of JSON, and of bytes that are no text
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def value(row: Mapping[str, Any], column: str) -> float:
