@@ -151,7 +151,8 @@ def _timelines(
 
 
 def _frame(moment: Moment, found: Described, pictures: Mapping, title: str = "") -> Frame:
-    caption = f"step {moment.step}, score {moment.score:.2f}"
+    score = round(moment.score, 2) + 0.0  # -0 is 0
+    caption = f"step {moment.step}, score {score:.2f}"
     picture = pictures.get((moment.episode, moment.step))
     observation = moment.episode.frames[moment.step]
     if picture is None:
