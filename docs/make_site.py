@@ -35,13 +35,10 @@ def build(directory: Path, root: Path = ROOT) -> Path:
     if directory != root:
         shutil.copy(root / CONFIG, config)
     command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict", "-f", str(config)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, env=os.environ | {"NO_COLOR": "1"}
-    )
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        raise SystemExit(
-            f"{done.stdout}{done.stderr}\nmake_site: the pages have faults, see above."
-        )
+        said = re.sub(r"\x1b\[[\d;]*m", "", done.stdout + done.stderr)
+        raise SystemExit(f"{said}make_site: the pages have faults, see above.")
     return directory / "site"
 
 
@@ -118,7 +115,8 @@ def with_formulas(text: str) -> str:
     def drawn(match: re.Match) -> str:
         if match["block"]:
             return f"{convert(match['block'].strip(), display='block')}\n"
-        return convert(match["inline"])
+        # In a span, because Markdown takes an element at the beginning of a line for a block.
+        return f"<span>{convert(match['inline'])}</span>"
 
     return FORMULA.sub(drawn, text)
 
