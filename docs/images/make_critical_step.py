@@ -4,8 +4,8 @@
     python docs/images/make_critical_step.py results/keys2/trial_0/checkpoint_000001
 
 Run it from the repository; drawing takes three seconds. The actions are those of a success that the
-checkpoint remembers. They are played again, for the pictures, from a start like its own; apples
-fall elsewhere, so that what the prototypes score is an episode that they have not seen.
+checkpoint remembers. They are played again, for the pictures, from a start like its own; only the
+apples lie elsewhere. The prototypes score what was played then.
 """
 
 import sys

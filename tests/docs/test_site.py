@@ -2,7 +2,6 @@
 fetched from elsewhere.
 """
 
-import importlib.util
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -17,11 +16,8 @@ LOADED = {("script", "src"), ("img", "src"), ("iframe", "src"), ("link", "href")
 
 
 @pytest.fixture(scope="module")
-def make_site():
-    spec = importlib.util.spec_from_file_location("make_site", DOCS / "make_site.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def make_site(script):
+    return script("make_site")
 
 
 @pytest.fixture(scope="module")
