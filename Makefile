@@ -21,7 +21,7 @@ WARM := ray.rllib.algorithms.ppo, ray.tune, torch._dynamo, gymnasium, ale_py, mu
 # start of Ray compiles 2 MB of source.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help install train quickstart test lint bench clean
+.PHONY: help install train quickstart test lint docs bench clean
 
 help: ## list the targets
 	@while IFS= read -r line; do \
@@ -71,11 +71,14 @@ lint: install ## ruff: rules and formatting
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/ruff format --check .
 
+docs: install ## build the documentation as a site, into site/
+	@$(VENV)/bin/python docs/make_site.py
+
 bench: install ## run the benchmarks (half an hour)
 	@for name in parts conspec_step overhead iteration workers memory; do \
 	  echo "== benchmarks/$$name.py"; $(VENV)/bin/python benchmarks/$$name.py; \
 	done
 
 clean: ## remove .venv and caches; results stay
-	@rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	@rm -rf $(VENV) build dist site .cache *.egg-info .pytest_cache .ruff_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,6 +1,5 @@
 """The page of options says what the code says, and nothing that can be set is left out."""
 
-import importlib.util
 import re
 from dataclasses import fields
 from pathlib import Path
@@ -19,11 +18,8 @@ TEXT = "\n".join(page.read_text() for page in DOCS.rglob("*.md"))
 
 
 @pytest.fixture(scope="module")
-def make_options():
-    spec = importlib.util.spec_from_file_location("make_options", DOCS / "make_options.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def make_options(script):
+    return script("make_options")
 
 
 def test_page_is_current(make_options):
