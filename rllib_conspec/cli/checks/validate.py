@@ -45,7 +45,7 @@ def _validate(experiment: Experiment, here: bool) -> list[Any]:
             "RLlib works out a trial's resources itself; set num_env_runners, "
             "num_cpus_per_env_runner or num_gpus_per_learner in config.",
         )
-    _check_storage(experiment.storage_path)
+    check_storage(experiment.storage_path)
     algorithm = find_algorithm(experiment.run)
     default = experiment.algorithm_config or algorithm.get_default_config()
     check_config(experiment.config, default)
@@ -121,7 +121,7 @@ def variants(config: Any) -> Iterator[Any]:
         yield config
 
 
-def _check_storage(storage_path: str) -> None:
+def check_storage(storage_path: str) -> None:
     if "://" in storage_path:
         return
     path = Path(storage_path).expanduser().absolute()
