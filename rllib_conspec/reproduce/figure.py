@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rllib_conspec.errors import UserError, did_you_mean
-from rllib_conspec.reproduce.expectations import Expectation
 from rllib_conspec.report.curves import SUCCESS
+from rllib_conspec.reproduce.expectations import Expectation
 
 SOLVED = 0.9  # success rate, mean of the last 20 iterations
 SMALL, PAPER = "small", "paper"

@@ -13,10 +13,10 @@ from pathlib import Path
 import numpy as np
 
 from rllib_conspec.errors import UserError
-from rllib_conspec.reproduce.expectations import Outcome
-from rllib_conspec.reproduce.figure import Figure, Run
 from rllib_conspec.report.curves import SUCCESS, Curve, curve_of
 from rllib_conspec.report.trials import RESULTS, STEPS, read_trial
+from rllib_conspec.reproduce.expectations import Outcome
+from rllib_conspec.reproduce.figure import Figure, Run
 
 # Beside the package, in a checkout; an installation has none.
 KEPT = Path(__file__).resolve().parents[2] / "docs" / "results"

@@ -8,9 +8,9 @@ from pathlib import Path
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
+from rllib_conspec.report.curves import SMOOTHING, SUCCESS, quartiles
 from rllib_conspec.reproduce.expectations import Outcomes
 from rllib_conspec.reproduce.figure import Figure, Line
-from rllib_conspec.report.curves import SMOOTHING, SUCCESS, quartiles
 
 PER_ROW = 4
 
@@ -21,7 +21,11 @@ def draw(figure: Figure, lines: Sequence[Line], outcomes: Outcomes, path: Path) 
     across = min(len(panels), PER_ROW)
     down = -(-len(panels) // PER_ROW)
     picture, grid = plt.subplots(
-        down, across, figsize=(1.4 + 3.6 * across, 3.6 * down), squeeze=False, sharey=_shared(figure)
+        down,
+        across,
+        figsize=(1.4 + 3.6 * across, 3.6 * down),
+        squeeze=False,
+        sharey=_shared(figure),
     )
     for axis, panel in zip(grid.flat, panels, strict=False):
         for line in lines:

@@ -7,10 +7,8 @@ settings are never mixed in.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import shlex
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any

@@ -74,9 +74,7 @@ FIGURES = (
         "Fig. A.12",
         "4 keys, no freezing",
         "Without freezing of prototypes 4 keys are learned as well as with it.",
-        _beside(
-            4, "freezing", {"no freezing": {"example": "keys4_no_freezing", "freeze": False}}
-        ),
+        _beside(4, "freezing", {"no freezing": {"example": "keys4_no_freezing", "freeze": False}}),
         (Solves(key(4, "no freezing")), Alike(key(4, "no freezing"), key(4, "freezing"))),
     ),
     Figure(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from rllib_conspec.report.curves import RETURN
 from rllib_conspec.reproduce.expectations import Alike, Better, Expectation
 from rllib_conspec.reproduce.figure import PAPER, SMALL, Figure, Line, Run
 from rllib_conspec.reproduce.table.runs import STEPS, both_scales
-from rllib_conspec.report.curves import RETURN
 
 DELAYED = {"Pong": "pong", "Bowling": "bowling", "AirRaid": "airraid"}
 ROBOTS = {"Hopper": "hopper", "Walker2d": "walker2d", "HalfCheetah": "halfcheetah"}

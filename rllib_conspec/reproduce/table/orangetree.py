@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rllib_conspec.reproduce.expectations import Alike, Fails, Solves
-from rllib_conspec.reproduce.figure import PAPER, SMALL, Figure, Line, Run
+from rllib_conspec.reproduce.figure import PAPER, Figure, Line, Run
 from rllib_conspec.reproduce.table.runs import SOLVED, STEPS, both_scales
 
 TREE = "OrangeTree"
