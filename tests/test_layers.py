@@ -30,6 +30,7 @@ LINES = [
     {"networks", "reward_models", "auxiliary", "environments"},
     {"algorithm"},
     {"tasks", "unity", "slurm", "report"},
+    {"reproduce"},
     {"cli"},
 ]
 ASIDE = {

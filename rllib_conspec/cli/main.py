@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from pathlib import Path
 from typing import Any
 
 import click
@@ -43,6 +44,7 @@ def main() -> None:
     rllib report results -o report
     rllib record keys1.rec -f tuned_examples/keys1.yaml
     rllib example list
+    rllib reproduce list
     """
 
 
@@ -194,6 +196,50 @@ def record(out: str, **flags: Any) -> None:
     from rllib_conspec.cli.running.record import record as run_recording
 
     run_recording(out, **flags)
+
+
+@main.command()
+@click.argument("figure", metavar="FIGURE|list")
+@click.option(
+    "--scale",
+    type=click.Choice(["small", "paper"]),
+    default="small",
+    show_default=True,
+    help="small: our settings, one core a run. paper: the paper's sizes.",
+)
+@click.option(
+    "--seeds", type=click.IntRange(min=1), default=3, show_default=True, help="Runs of a system."
+)
+@click.option("--known", is_flag=True, help="Use kept curves (docs/results/) in place of runs.")
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(),
+    default="results/reproduce",
+    show_default=True,
+    help="Where runs, pictures and pages go.",
+)
+@click.option("--dry-run", is_flag=True, help="Only print the commands that would be run.")
+@click.option("--ray-address", metavar="HOST:PORT", help="Join a cluster (or: auto).")
+@click.option("--ray-num-cpus", type=click.IntRange(min=1), help="CPUs of the local Ray.")
+@click.option("-v", "--verbose", count=True, help="Show Ray's log; -vv: tracebacks too.")
+def reproduce(figure: str, dry_run: bool, out: str, **flags: Any) -> None:
+    """Make a FIGURE of the paper: run what is missing, draw it, judge the paper's claim.
+
+    `rllib reproduce list` names all of them. What has been run is not run again; Ctrl-C saves, and
+    the same command goes on.
+    """
+    from rllib_conspec.cli.running import cluster
+
+    cluster.prepare_environment(flags["verbose"])
+    from rllib_conspec.cli.running import reproduce as reproducing
+    from rllib_conspec.cli.running.interrupt import exit_with
+
+    if figure == "list":
+        click.echo("\n".join(reproducing.list_figures()))
+        return
+    request = reproducing.Request(figure, out=Path(out), **flags)
+    exit_with(lambda: reproducing.reproduce(request, dry_run))
 
 
 @main.group()

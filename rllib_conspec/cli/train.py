@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 from typing import Any
 
@@ -88,13 +87,9 @@ def overrides_from(flags: dict[str, Any]) -> dict[str, Any]:
 
 def train(file: str | None, **flags: Any) -> None:
     """Check everything, then run; leaves through `sys.exit` with the run's exit code."""
-    from rllib_conspec.cli.running.interrupt import handling
+    from rllib_conspec.cli.running.interrupt import exit_with
 
-    try:
-        with handling(signal.default_int_handler):
-            sys.exit(_train(file, flags))
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None  # nothing has been trained yet that could be lost
+    exit_with(lambda: _train(file, flags))
 
 
 def _train(file: str | None, flags: dict[str, Any]) -> int:

@@ -86,12 +86,14 @@ def written(directory):
 
 
 class Command:
-    """`rllib ...` as a process of its own, with its output so far; `before` is what starts it."""
+    """`rllib ...` as a process of its own, with its output so far; `before` is what starts it,
+    `module` what it is.
+    """
 
-    def __init__(self, *args, cwd, before=()):
+    def __init__(self, *args, cwd, before=(), module="rllib_conspec.cli.main"):
         self.output = ""
         self.process = subprocess.Popen(
-            [*before, sys.executable, "-m", "rllib_conspec.cli.main", *map(str, args)],
+            [*before, sys.executable, "-m", module, *map(str, args)],
             cwd=cwd,
             env={**os.environ, "PYTHONPATH": f"{ROOT}:{cwd}", "PYTHONUNBUFFERED": "1"},
             stdout=subprocess.PIPE,
@@ -123,8 +125,8 @@ def command(tmp_path):
     """Start `rllib ...` in an empty directory; what still runs at the end of the test is killed."""
     started = []
 
-    def start(*args, before=()):
-        started.append(Command(*args, cwd=tmp_path, before=before))
+    def start(*args, **more):
+        started.append(Command(*args, cwd=tmp_path, **more))
         return started[-1]
 
     yield start

@@ -46,7 +46,7 @@ def _validate(experiment: Experiment, here: bool) -> list[Any]:
             "RLlib works out a trial's resources itself; set num_env_runners, "
             "num_cpus_per_env_runner or num_gpus_per_learner in config.",
         )
-    _check_storage(experiment.storage_path)
+    check_storage(experiment.storage_path)
     algorithm = find_algorithm(experiment.run)
     default = experiment.algorithm_config or algorithm.get_default_config()
     settings = deep_merge(sampled_in(experiment.algorithm_config), experiment.config)
@@ -114,7 +114,7 @@ def tune_config(default: Any, env: Any, settings: Mapping[str, Any]) -> dict[str
     return settings
 
 
-def _check_storage(storage_path: str) -> None:
+def check_storage(storage_path: str) -> None:
     if "://" in storage_path:
         return
     path = Path(storage_path).expanduser().absolute()

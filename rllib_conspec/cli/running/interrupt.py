@@ -10,9 +10,10 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # `timeout` signals the command and then its group: two signals that are one request.
@@ -31,6 +32,15 @@ def handling(handler: Any) -> Iterator[None]:
     finally:
         for number, earlier in before.items():
             signal.signal(number, signal.SIG_DFL if earlier is None else earlier)
+
+
+def exit_with(work: Callable[[], int]) -> NoReturn:
+    """Leave with the exit code of `work`, or, interrupted outside of training, with 130."""
+    try:
+        with handling(signal.default_int_handler):
+            sys.exit(work())
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None  # nothing has been trained yet that could be lost
 
 
 class Interrupt:

@@ -48,6 +48,7 @@ class RunOptions:
     ray_num_gpus: int | None = None
     wandb: str | None = None
     verbose: int = 0
+    again: str | None = None  # the command that goes on, where it is not `rllib train`
 
 
 @dataclass
@@ -120,7 +121,8 @@ def run(plans: list[Plan], options: RunOptions, console: Console) -> int:
         interrupted = interrupt.requested and (entry.unfinished or entry is not plans[-1])
         broken = any(trial.status == "ERROR" and trial.checkpoint for trial in entry.trials)
         if interrupted or broken:
-            say(f"Resume with: {resume_command(entry.experiment, options)}")
+            command = options.again or resume_command(entry.experiment, options)
+            say(f"Resume with: {command}")
         if interrupted:
             return 130
     return 1 if failed else 0

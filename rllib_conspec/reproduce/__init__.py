@@ -1,0 +1,1 @@
+"""The paper's figures as a table, and what came of them here: runs, verdicts, pictures."""

@@ -1,0 +1,6 @@
+"""Every figure of the paper with data in it, in the paper's order."""
+
+from rllib_conspec.reproduce.table import ablations, atari_control, keys, orangetree
+
+_ALL = (*orangetree.FIGURES, *keys.FIGURES, *atari_control.FIGURES, *ablations.FIGURES)
+FIGURES = {figure.name: figure for figure in _ALL}
