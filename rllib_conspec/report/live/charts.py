@@ -43,7 +43,7 @@ def sections(row: Mapping[str, Any]) -> list[str]:
 
 
 def place(metric: str, models: Iterable[str], whole: bool) -> tuple[str, str, str] | None:
-    """(group, chart, curve) of a metric; None: it is not drawn. `whole`: it was never a fraction."""
+    """(group, chart, curve) of a metric; None: not drawn. `whole`: it was never a fraction."""
     if metric in FIXED:
         return FIXED[metric]
     first, _, rest = metric.partition("/")

@@ -33,8 +33,8 @@ NICE = 10  # the run that is watched comes first
 
 
 def draw(checkpoint: str | Path) -> dict[str, Any]:
-    """{lines, galleries: [{title, rows: [{title, text, frames: [{png, caption}]}]}], notes}; PNGs in
-    base64.
+    """{lines, galleries: [{title, rows: [{title, text, frames: [{png, caption}]}]}], notes}; PNGs
+    in base64.
     """
     try:
         models = read_models(checkpoint)

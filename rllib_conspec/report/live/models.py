@@ -34,7 +34,7 @@ class Models:
             return None
 
     def cells(self, row: Mapping[str, Any]) -> dict[str, str]:
-        """What the models show of this result, title → text, as in the progress of `rllib train`."""
+        """What the models show of this result, title → text, as the progress of `rllib train`."""
         cells: dict[str, str] = {}
         for name in _named(row):
             model = self._classes.get(name)
