@@ -1,11 +1,12 @@
 """Which curve is drawn in which chart, by the name of a metric alone.
 
 Reward models have sections of their own in a result. What is in them is not known here: whole
-numbers (what is in memory, who pays) belong together, the rest by the first word of its name.
+numbers (what is in memory, who pays) belong together, others by the first word of their name.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -42,8 +43,8 @@ def sections(row: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def place(metric: str, models: Iterable[str], whole: bool) -> tuple[str, str, str] | None:
-    """(group, chart, curve) of a metric; None: not drawn. `whole`: it was never a fraction."""
+def place(metric: str, models: Iterable[str]) -> tuple[str, str, str] | None:
+    """(group, chart, curve) of a metric; None: not drawn. Charts of reward models are by name."""
     if metric in FIXED:
         return FIXED[metric]
     first, _, rest = metric.partition("/")
@@ -52,26 +53,48 @@ def place(metric: str, models: Iterable[str], whole: bool) -> tuple[str, str, st
     if first not in models or not rest:
         return None
     chart, nested, curve = rest.rpartition("/")
-    if nested:
-        return ("models", f"{first}: {chart}", curve)
-    if whole:
-        return ("models", f"{first}: counts", rest)
-    return ("models", f"{first}: {rest.partition('_')[0]}", rest)
+    return ("models", f"{first}: {chart if nested else rest.partition('_')[0]}", curve)
 
 
-def layout(metrics: Mapping[str, bool], models: Iterable[str]) -> list[dict[str, Any]]:
-    """All charts of these metrics (name → whether it was whole so far), in the order on the page:
-    {group, title, curves: [[metric, name], …]}.
+def layout(metrics: Mapping[str, float | None], models: Iterable[str]) -> list[dict[str, Any]]:
+    """All charts of these metrics (name → largest value if all were whole numbers, else None), in
+    the order on the page: {group, title, curves: [[metric, name], …]}.
     """
-    models = list(models)
-    fixed = list(FIXED)
-    order = sorted(metrics, key=lambda m: fixed.index(m) if m in FIXED else len(fixed))
+    models, fixed = list(models), list(FIXED)
+    counts = _counts(metrics, models)
+    order = sorted(
+        metrics, key=lambda m: (fixed.index(m) if m in FIXED else len(fixed), _natural(m))
+    )
     charts: dict[tuple[str, str], list[list[str]]] = {}
     for metric in order:
-        if found := place(metric, models, metrics[metric]):
+        if found := place(metric, models):
             group, title, curve = found
+            title = counts.get(metric, title)
             charts.setdefault((group, title), []).append([metric, curve])
     return [
         {"group": group, "title": title, "curves": curves}
         for (group, title), curves in charts.items()
     ]
+
+
+def _counts(metrics: Mapping[str, float | None], models: Iterable[str]) -> dict[str, str]:
+    """Titles for counts of reward models. A chart holds those of a like size: of a few things beside
+    a thousand nothing could be seen.
+    """
+    titles = {}
+    for model in models:
+        own = {
+            metric: peak
+            for metric, peak in metrics.items()
+            if peak is not None and metric.startswith(f"{model}/") and metric.count("/") == 1
+        }
+        small = {metric for metric, peak in own.items() if peak * 10 < max(own.values())}
+        for together in (small, own.keys() - small):
+            names = ", ".join(sorted(metric.partition("/")[2] for metric in together))
+            titles |= dict.fromkeys(together, f"{model}: {names}")
+    return titles
+
+
+def _natural(text: str) -> list[tuple[int, str]]:
+    """So that 10 comes after 9."""
+    return [(int(p), "") if p.isdigit() else (-1, p) for p in re.split(r"(\d+)", text)]

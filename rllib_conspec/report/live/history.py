@@ -23,7 +23,7 @@ class History:
         self.models = list(models)  # sections of reward models
         self.begun: list[int] = []  # iterations after which the run was resumed
         self.every = 1  # one row stands for so many
-        self._fractions: set[str] = set()  # metrics that were not whole once
+        self._peaks: dict[str, float | None] = {}  # of metrics that were whole so far
         self._hints: set[str] = set()
         self._before: tuple[float, float] | None = None  # steps and seconds of the row before
 
@@ -32,8 +32,7 @@ class History:
 
     @property
     def layout(self) -> list[dict[str, Any]]:
-        metrics = {m: m not in self._fractions for m in self.columns if m not in X}
-        return layout(metrics, self.models)
+        return layout({m: p for m, p in self._peaks.items() if m not in X}, self.models)
 
     def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
         for row in rows:
@@ -41,7 +40,11 @@ class History:
             values = self._drawn(row)
             for name in values.keys() - self.columns.keys():
                 self.columns[name] = [None] * len(self)
-            self._fractions |= {n for n, v in values.items() if v is not None and v != int(v)}
+            for name, value in values.items():
+                if value is not None:
+                    peak = self._peaks.get(name, 0)
+                    whole = peak is not None and value == int(value)
+                    self._peaks[name] = max(peak, value) if whole else None
             for name, column in self.columns.items():
                 column.append(values.get(name))
             self.last = row
@@ -94,10 +97,9 @@ class History:
         """What is drawn of a row, by name."""
         self.models = list(dict.fromkeys([*self.models, *sections(row)]))
         numbers = dict(_numbers(row))
-        runners = numbers.get(f"env_runners/{STEPS}")
-        numbers.setdefault(STEPS, runners if runners is not None else None)
+        numbers.setdefault(STEPS, numbers.get(f"env_runners/{STEPS}"))
         values = {name: numbers.get(name) for name in X}
-        values |= {n: v for n, v in numbers.items() if place(n, self.models, True)}
+        values |= {n: v for n, v in numbers.items() if place(n, self.models)}
         steps, seconds = values[STEPS], values[SECONDS]
         if steps is not None and seconds is not None:
             if self._before is None:  # before the first row of all there was nothing

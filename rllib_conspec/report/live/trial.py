@@ -14,6 +14,7 @@ from rllib_conspec.report.live.galleries import Galleries
 from rllib_conspec.report.live.history import ITERATION, History, number
 from rllib_conspec.report.live.models import Models
 from rllib_conspec.report.live.tail import News, Tail
+from rllib_conspec.report.trials import failure
 
 PERIOD = 0.5  # seconds between two looks
 WAITING = 100  # messages: a browser that is further behind is dropped, and connects anew
@@ -69,7 +70,8 @@ class Trial:
         try:
             # In a thread: the first look at a long run takes a while.
             news = await asyncio.to_thread(self._tail.read)
-            state = ""
+            error = failure(self.path)
+            state = f"failed: {error}" if error else ""
         except FileNotFoundError:
             there = self.path.is_dir()
             state = "no result yet: waiting for the first iteration" if there else "the run is gone"
@@ -141,12 +143,7 @@ class Trial:
 
     def _all_of(self) -> tuple[str, dict[str, Any]]:
         columns = self._history.since(0)
-        charts = [
-            chart | {"curves": [curve for curve in chart["curves"] if curve[0] in columns]}
-            for chart in self._history.layout
-        ]
-        charts = [chart for chart in charts if chart["curves"]]
-        told = {"name": self.name, "charts": charts, "columns": columns, "state": self._state}
+        told = {"charts": self._history.layout, "columns": columns, "state": self._state}
         return "start", told | {"found": self.galleries.shown} | self._standing()
 
     def _all(self) -> Message:
