@@ -78,8 +78,8 @@ def layout(metrics: Mapping[str, float | None], models: Iterable[str]) -> list[d
 
 
 def _counts(metrics: Mapping[str, float | None], models: Iterable[str]) -> dict[str, str]:
-    """Titles for counts of reward models. A chart holds those of a like size: of a few things beside
-    a thousand nothing could be seen.
+    """Titles for counts of reward models. A chart holds those of a like size: of a few things
+    beside a thousand nothing could be seen.
     """
     titles = {}
     for model in models:

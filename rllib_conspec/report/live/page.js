@@ -194,6 +194,8 @@ function standing(told) {
 function state({ state }) {
   $("state").textContent = state;
   $("state").hidden = !state;
+  run.failed = state.startsWith("failed");
+  pulse();
 }
 
 function found(told) {
@@ -250,6 +252,7 @@ function pulse() {
   };
   if (source.readyState !== EventSource.OPEN) show("not connected, trying again", "bad");
   else if (!run.told || run.age === null) show("waiting", "warn");
+  else if (run.failed) show("failed", "bad");
   else if (run.done) show("finished", "good");
   else if (since < Math.max(60, 5 * run.took)) show("training", "good");
   else show(`no news for ${Math.round(since / 60)} min`, "warn");
