@@ -41,6 +41,7 @@ def main() -> None:
     rllib evaluate results/keys2 --episodes 50
     rllib found results/keys2
     rllib watch results/keys2
+    rllib report results -o report
     rllib record keys1.rec -f tuned_examples/keys1.yaml
     rllib example list
     """
@@ -133,6 +134,39 @@ def watch(run: str, port: int | None) -> None:
     from rllib_conspec.report.live.server import serve
 
     serve(run, port, click.echo)
+
+
+@main.command()
+@click.argument("results", nargs=-1, required=True, metavar="[LABEL=]RESULTS...")
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(),
+    default="report",
+    show_default=True,
+    help="Directory for the page and its pictures.",
+)
+@click.option("--iqm", is_flag=True, help="Interquartile means and bootstrap intervals.")
+@click.option(
+    "--threshold",
+    type=float,
+    default=0.9,
+    show_default=True,
+    help="Of success (of returns, where there is none): when was it reached?",
+)
+@click.option("-v", "--verbose", count=True, help="Show warnings; -vv: tracebacks too.")
+def report(results: tuple[str, ...], **flags: Any) -> None:
+    """Write a page about one or many trials: curves, tables, what was found, configuration.
+
+    RESULTS are trial, experiment or results directories. Trials that differ only in their seed are
+    one group; those with a LABEL of yours are one, too. The page needs no network.
+    """
+    from rllib_conspec.cli.running import cluster
+
+    cluster.prepare_environment(flags["verbose"])
+    from rllib_conspec.cli.running.report import report as write
+
+    write(results, **flags)
 
 
 @main.command()

@@ -9,9 +9,8 @@ Of success rates, or with --return of returns, where success is relative to a ba
 from __future__ import annotations
 
 import glob
-import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,14 +20,18 @@ import numpy as np
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
 
+from rllib_conspec.report.trials import SECONDS, STEPS, Trial, read_trial
+
 SMOOTHING = 20  # iterations in the running mean, as in "mean of the last 20 iterations"
 SUCCESS = ("env_runners", "success_rate")
 RETURN = ("env_runners", "episode_return_mean")
+# Curves of a group → steps, low, middle and high.
+Summary = Callable[[Sequence["Curve"]], tuple[np.ndarray, ...]]
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One run: success rate (or another metric) against environment steps."""
+    """One run: success rate (or another metric) against environment steps, or seconds."""
 
     steps: np.ndarray
     values: np.ndarray  # running mean
@@ -41,21 +44,23 @@ class Curve:
 
 def read_curve(path: str | Path, metric: Sequence[str] = SUCCESS) -> Curve:
     """The curve of one run from its `result.json` (one JSON object per iteration)."""
-    steps, values = [], []
-    for line in Path(path).read_text().splitlines():
-        result = json.loads(line)
-        value = result
-        for key in metric:
-            value = value.get(key, {}) if isinstance(value, dict) else {}
-        if isinstance(value, (int, float)):
-            steps.append(result["num_env_steps_sampled_lifetime"])
-            values.append(value)
-    total = np.cumsum(np.concatenate([[0.0], values]))
+    trial = read_trial(Path(path).parent, (STEPS, "/".join(metric)))
+    return curve_of(trial, metric)
+
+
+def curve_of(trial: Trial, metric: Sequence[str] = SUCCESS, against: str = STEPS) -> Curve:
+    """The curve of a trial that was read with the columns of `metric` and `against` (STEPS or
+    SECONDS). Rows in which one of them is missing are left out.
+    """
+    x, y = trial.columns[against], trial.columns["/".join(metric)]
+    known = ~(np.isnan(x) | np.isnan(y))
+    x, y = x[known], y[known]
+    total = np.cumsum(np.concatenate([[0.0], y]))
     begin = np.maximum(np.arange(1, len(total)) - SMOOTHING, 0)
     count = np.arange(1, len(total)) - begin
     # A success rate over fewer iterations than asked for is not yet one: it starts low.
     mean = (total[1:] - total[begin]) / np.maximum(count, SMOOTHING if metric == SUCCESS else 1)
-    return Curve(np.array(steps, dtype=float), mean)
+    return Curve(x, mean)
 
 
 def read_runs(pattern: str, metric: Sequence[str] = SUCCESS) -> list[Curve]:
@@ -67,14 +72,18 @@ def read_runs(pattern: str, metric: Sequence[str] = SUCCESS) -> list[Curve]:
     return [curve for curve in curves if len(curve.steps)]
 
 
-def quartiles(curves: Sequence[Curve], points: int = 200) -> tuple[np.ndarray, ...]:
-    """Steps [points] and lower quartile, median, upper quartile over the curves.
+def on_grid(curves: Sequence[Curve], grid: np.ndarray) -> np.ndarray:
+    """Values [curves, points] at the steps `grid` [points].
 
     A run that stopped early because it was solved keeps its last value.
     """
+    return np.array([np.interp(grid, c.steps, c.values) for c in curves])
+
+
+def quartiles(curves: Sequence[Curve], points: int = 200) -> tuple[np.ndarray, ...]:
+    """Steps [points] and lower quartile, median, upper quartile over the curves."""
     grid = np.linspace(0, max(c.steps[-1] for c in curves), points)
-    rows = np.array([np.interp(grid, c.steps, c.values) for c in curves])
-    return (grid, *np.percentile(rows, [25, 50, 75], axis=0))
+    return (grid, *np.percentile(on_grid(curves, grid), [25, 50, 75], axis=0))
 
 
 def draw_curves(
@@ -82,14 +91,16 @@ def draw_curves(
     path: str | Path,
     title: str = "",
     metric: Sequence[str] = SUCCESS,
+    against: str = STEPS,
+    summary: Summary = quartiles,
 ) -> Path:
-    """One line (median) and band (quartiles) per group."""
+    """One line and band per group: median and quartiles, or what another summary gives."""
     figure, axis = plt.subplots(figsize=(6.4, 4))
     for label, curves in groups.items():
-        steps, low, middle, high = quartiles(curves)
+        steps, low, middle, high = summary(curves)
         (line,) = axis.plot(steps, middle, label=f"{label} ({len(curves)} seeds)")
         axis.fill_between(steps, low, high, color=line.get_color(), alpha=0.25)
-    axis.set_xlabel("environment steps")
+    axis.set_xlabel("seconds" if against == SECONDS else "environment steps")
     name = "success rate" if metric == SUCCESS else "return"
     axis.set_ylabel(f"{name}, mean of {SMOOTHING} iterations")
     if metric == SUCCESS:

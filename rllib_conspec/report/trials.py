@@ -224,3 +224,40 @@ def _algorithm(path: Path) -> str:
         if found:
             return found[1].decode(errors="replace")
     return ""
+
+
+def read_metrics(path: Path, section: str) -> tuple[np.ndarray, dict[str, dict[str, np.ndarray]]]:
+    """Steps [rows] and what stands in one section of a trial's rows: metric → part → [rows], NaN
+    where missing. A metric that is one number has one part, "".
+    """
+    steps: list[float] = []
+    found: dict[str, dict[str, dict[int, float]]] = {}
+    for row in ResultFile(path / RESULTS).new():
+        own = row.get(section)
+        for name, measured in own.items() if isinstance(own, dict) else ():
+            parts = measured if isinstance(measured, dict) else {"": measured}
+            for part, number in parts.items():
+                if isinstance(number, (int, float)):
+                    found.setdefault(name, {}).setdefault(part, {})[len(steps)] = float(number)
+        steps.append(value(row, STEPS))
+    whole = {
+        name: {part: _dense(known, len(steps)) for part, known in parts.items()}
+        for name, parts in found.items()
+    }
+    return np.array(steps), whole
+
+
+def _dense(known: Mapping[int, float], length: int) -> np.ndarray:
+    values = np.full(length, np.nan)
+    values[list(known)] = list(known.values())
+    return values
+
+
+def read_configuration(path: Path) -> dict[str, Any]:
+    """All settings of a trial, with defaults, as its first row tells them; empty if it does not."""
+    try:
+        with (path / RESULTS).open("rb") as stream:
+            row = json.loads(stream.readline())
+        return row.get("config") or {}
+    except (OSError, ValueError, AttributeError):
+        return {}

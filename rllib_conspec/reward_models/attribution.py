@@ -16,7 +16,7 @@ from torch import Tensor
 
 from rllib_conspec.episodes import Episode, PackedEpisode, scaled
 from rllib_conspec.networks.normalizing import normalizes, observe
-from rllib_conspec.reward_models.base import Description, Moment, Row, Setting
+from rllib_conspec.reward_models.base import Description, Moment, Row, Setting, Timeline
 from rllib_conspec.reward_models.distinct import AnyEpisode
 from rllib_conspec.reward_models.moments import different_first, likeliest, shares_near
 from rllib_conspec.reward_models.networked import NetworkModel
@@ -125,7 +125,8 @@ class Attribution(NetworkModel):
         most = _extremes("worth most", episodes, worth)
         least = _extremes("worth least", episodes, [-w for w in worth], sign=-1)
         lines = (cls.summary(state), *(_said(row) for row in (most, least)))
-        return Description(lines, galleries={f"{cls.name}_steps": (most, least)})
+        best = (Timeline("the episode with the highest return", episodes[0], {"worth": worth[0]}),)
+        return Description(lines, {f"{cls.name}_steps": (most, least)}, best)
 
 
 def _extremes(

@@ -59,12 +59,31 @@ class Moment:
     score: float
 
 
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """A row's score at every step of one episode."""
+
+    success: bool
+    scores: np.ndarray  # [T]
+
+
 @dataclass(frozen=True)
 class Row:
-    """Moments that belong together: one row of a gallery."""
+    """Moments that belong together: one row of a gallery. Reports also show the rest, if any."""
 
     title: str
     moments: tuple[Moment, ...]
+    traces: tuple[Trace, ...] = ()  # of episodes of both kinds, to be compared
+    facts: Mapping[str, str] = field(default_factory=dict)  # what → how much, both short
+
+
+@dataclass(frozen=True, eq=False)
+class Timeline:
+    """One episode from its first step to its last."""
+
+    title: str  # which one it is
+    episode: Episode
+    scores: Mapping[str, np.ndarray]  # what → [T]; its highest step is shown
 
 
 @dataclass(frozen=True)
@@ -73,6 +92,7 @@ class Description:
 
     lines: tuple[str, ...] = ()
     galleries: Mapping[str, tuple[Row, ...]] = field(default_factory=dict)  # name → rows
+    timelines: tuple[Timeline, ...] = ()
 
 
 class RewardModel:

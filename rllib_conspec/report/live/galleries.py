@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
 import json
 import sys
 import time
@@ -20,17 +18,15 @@ DRAW = (sys.executable, "-m", "rllib_conspec.report.live.drawing")
 
 
 class Galleries:
-    """What was found in the newest checkpoint, and the pictures of it."""
+    """What was found in the newest checkpoint."""
 
     def __init__(self, trial: Path, command: Sequence[str] = DRAW):
         self.trial = trial
         self.command = command
         self.shown: dict[str, Any] | None = None  # what the page is told
-        self.pictures: dict[str, bytes] = {}  # name → PNG
-        self._seen: tuple[str, int] | None = None  # checkpoint and time of its state
-        self._tries = 0
+        self._seen: tuple[str, int] | None = None  # checkpoint, and when its state was written
+        self._tries = 0  # of it that failed
         self._titles: set[str] | None = None  # of rows in the checkpoint before
-        self._current: set[str] = set()  # pictures that are shown now
         self._not_before = 0.0
 
     async def look(self) -> bool:
@@ -43,22 +39,21 @@ class Galleries:
         elif self._tries in (0, TRIES):  # drawn, or given up
             return False
         began = time.monotonic()
-        told = await self._drawn(newest[0])
+        told = await self._drawn()
         self._not_before = time.monotonic() + (time.monotonic() - began) * (1 / SHARE - 1)
-        if "error" in told:
+        if told["checkpoint"] == newest[0]:
+            self._tries = 0
+        else:  # it cannot be read, and an earlier one was drawn, or none
             self._tries += 1
             if self._tries < TRIES:
                 return False
-            told = {"lines": [], "galleries": [], "notes": [told["error"]]}
-        else:
-            self._tries = 0
-        self._show(newest[0], told)
+        self._show(told)
         return True
 
-    async def _drawn(self, name: str) -> dict[str, Any]:
+    async def _drawn(self) -> dict[str, Any]:
         process = await asyncio.create_subprocess_exec(
             *self.command,
-            str(self.trial / name),
+            str(self.trial),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
@@ -68,33 +63,27 @@ class Galleries:
                 answer, errors = await process.communicate()
             return json.loads(answer)
         except TimeoutError:
-            return {"error": f"{name}: drawing it takes more than {PATIENCE:.0f} s."}
+            trouble = f"drawing what was found takes more than {PATIENCE:.0f} s"
         except ValueError:  # it broke down before it could answer
             last = errors.decode(errors="replace").strip().splitlines()[-1:]
-            return {"error": f"{name}: cannot be drawn: {' '.join(last) or process.returncode}"}
+            why = " ".join(last) or f"exit code {process.returncode}"
+            trouble = f"what was found cannot be drawn: {why}"
         finally:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
+        return {"checkpoint": "", "lines": [], "galleries": [], "notes": [trouble]}
 
-    def _show(self, name: str, told: dict[str, Any]) -> None:
+    def _show(self, told: dict[str, Any]) -> None:
         rows = [row for gallery in told["galleries"] for row in gallery["rows"]]
-        pictures = {}
         for row in rows:
-            # A name may come later than the row: `prototype 3`, then `prototype 3: key_taken`.
             row["new"] = self._titles is not None and _first(row) not in self._titles
-            for frame in row["frames"]:
-                png = base64.b64decode(frame.pop("png"))
-                frame["name"] = hashlib.sha256(png).hexdigest()[:24]
-                pictures[frame["name"]] = png
-        # A browser may still be asking for the ones before.
-        self.pictures = {name: self.pictures[name] for name in self._current} | pictures
-        self._current = set(pictures)
         self._titles = {_first(row) for row in rows}
-        self.shown = {"checkpoint": name, **told}
+        self.shown = told
 
 
 def _first(row: dict[str, Any]) -> str:
+    """Of a title; its end may change when more is known: `thing 3`, then `thing 3: door opened`."""
     return row["title"].partition(":")[0]
 
 
@@ -103,7 +92,7 @@ def newest_checkpoint(trial: Path) -> tuple[str, int] | None:
     found = []
     for directory in trial.glob("checkpoint_*"):
         try:
-            found.append(((directory / STATE).stat().st_mtime_ns, directory.name))
+            found.append((directory.name, (directory / STATE).stat().st_mtime_ns))
         except OSError:
             continue  # not written yet, or just deleted
-    return (max(found)[1], max(found)[0]) if found else None
+    return max(found, default=None)

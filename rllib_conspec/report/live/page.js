@@ -172,11 +172,7 @@ function rows(told) {
 }
 
 function standing(told) {
-  $("facts").replaceChildren(...Object.entries(told.facts).map(([title, text]) => {
-    const fact = make("div");
-    fact.append(make("dt", title), make("dd", text));
-    return fact;
-  }));
+  $("facts").replaceChildren(factsOf(told.facts));
   $("happened").hidden = !told.log.length;
   const kinds = { incident: "bad", damaged: "warn", hint: "warn", end: "good" };
   $("happened").querySelector("ol").replaceChildren(...told.log.slice().reverse().map((line) => {
@@ -201,7 +197,7 @@ function state({ state }) {
 function found(told) {
   $("found").hidden = !told || !(told.lines.length + told.galleries.length + told.notes.length);
   if (!told) return;
-  const parts = [make("p", `In ${told.checkpoint}, the newest one.`, "quiet small")];
+  const parts = told.checkpoint ? [make("p", `In ${told.checkpoint}.`, "quiet small")] : [];
   parts.push(...told.lines.map((line) => make("p", line)));
   parts.push(...told.notes.map((line) => make("p", line, "note warn")));
   for (const { title, rows } of told.galleries) {
@@ -213,23 +209,35 @@ function found(told) {
   $("found").querySelector(".galleries").replaceChildren(...parts);
 }
 
-function row({ title, text, frames, new: new_ }) {
+function row({ title, facts, words, frames, new: new_ }) {
   const card = make("article", undefined, "card gallery");
   const head = make("div", undefined, "card-head");
   head.append(make("h4", title));
   if (new_) head.append(make("span", "new", "badge good"));
+  card.append(head);
+  if (Object.keys(facts).length) card.append(factsOf(facts));
+  if (words) card.append(make("p", words));
   const list = make("ul", undefined, "frames");
-  list.append(...frames.map(({ name, caption }) => {
+  list.append(...frames.map((frame) => {
     const item = make("li", undefined, "frame");
     const image = make("img");
-    image.src = `picture/${name}`;
-    image.alt = `${title}, ${caption}`;
-    item.append(image, make("span", caption, "caption"));
+    image.src = frame.image;
+    image.alt = `${title}, ${frame.caption}`;
+    item.append(image, make("span", frame.caption, "caption"));
     return item;
   }));
-  card.append(head, make("p", text));
   if (frames.length) card.append(list);
   return card;
+}
+
+function factsOf(facts) {
+  const list = make("dl", undefined, "facts");
+  list.append(...Object.entries(facts).map(([title, text]) => {
+    const fact = make("div");
+    fact.append(make("dt", title), make("dd", text));
+    return fact;
+  }));
+  return list;
 }
 
 function trials({ title, names, current }) {

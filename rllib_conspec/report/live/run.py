@@ -68,12 +68,6 @@ class Run:
             self._trials[name] = Trial(self.path / name, name)
         return self._trials[name]
 
-    def picture(self, name: str) -> bytes | None:
-        for trial in self._trials.values():
-            if name in trial.galleries.pictures:
-                return trial.galleries.pictures[name]
-        return None
-
     async def close(self) -> None:
         for trial in self._trials.values():
             await trial.close()

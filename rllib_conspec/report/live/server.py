@@ -1,7 +1,7 @@
 """The page and its events, on this machine only.
 
 Nothing is read from the disk by a name out of a request: there are four files, held in memory, and
-pictures that were drawn here.
+what was read or drawn of the trials that were listed here.
 """
 
 from __future__ import annotations
@@ -94,7 +94,6 @@ def application(run: Run) -> web.Application:
     for place, (body, kind) in _files().items():
         app.router.add_get(place, _sender(body, kind))
     app.router.add_get("/events", _events)
-    app.router.add_get("/picture/{name}", _picture)
     return app
 
 
@@ -131,13 +130,6 @@ async def _add_headers(request: web.Request, response: web.StreamResponse) -> No
 
 async def _close(app: web.Application) -> None:
     await app[RUN].close()
-
-
-async def _picture(request: web.Request) -> web.Response:
-    picture = request.app[RUN].picture(request.match_info["name"])
-    if picture is None:
-        raise web.HTTPNotFound
-    return web.Response(body=picture, content_type="image/png")
 
 
 async def _events(request: web.Request) -> web.StreamResponse:

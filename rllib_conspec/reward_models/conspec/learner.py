@@ -57,6 +57,8 @@ class ConSpecLearner:
         self.options = options
         self._shape, self._view = tuple(shape), view
         self.iterations = 0  # with contrastive steps in them
+        self.batches = 0  # taken in
+        self.met_at: dict[int, int] = {}  # who met the criterion → batches taken in by then
         self._rng = np.random.default_rng(seed)
         self.memory = MEMORIES[options.memory](options, self._rng)
         self.met = np.zeros(options.num_prototypes, dtype=bool)  # reached the criterion for good
@@ -98,6 +100,7 @@ class ConSpecLearner:
         """Take in the chosen successes and failures of a batch."""
         if not self.options.learn:
             return
+        self.batches += 1
         if self.options.memory == "newest":
             self._note_unseen(won, lost)
         self.memory.add(won, lost)
@@ -247,6 +250,7 @@ class ConSpecLearner:
         """
         self.memory.thaw(i)
         self.found_before.pop(i, None)
+        self.met_at.pop(i, None)
         self.met[i], self.streak[i] = False, 0
 
     def _note_unseen(self, won: Sequence[Episode], lost: Sequence[Episode]) -> None:
@@ -278,6 +282,7 @@ class ConSpecLearner:
                 self.found_before[int(i)] = tuple(telling)
                 self.memory.freeze(int(i))
             self.met[i] = True
+            self.met_at[int(i)] = self.batches
 
     def _shared_steps(self) -> np.ndarray:
         """How far any two prototypes match the same steps of successes: [active, active]."""
@@ -325,6 +330,8 @@ class ConSpecLearner:
             "active": self.active,
             "found_before": dict(self.found_before),
             "iterations": self.iterations,
+            "batches": self.batches,
+            "met_at": dict(self.met_at),
             "unseen_separation": self.unseen_separation.copy(),
             "recolouring": self.recolouring.get_state(),
             "rng": self._rng.bit_generator.state,
@@ -344,6 +351,7 @@ class ConSpecLearner:
         self.memory.set_state(state["memory"])
         self.met, self.streak = state["met"].copy(), state["streak"].copy()
         self.active, self.iterations = state["active"], state["iterations"]
+        self.batches, self.met_at = state.get("batches", 0), dict(state.get("met_at", {}))
         self.found_before = dict(state.get("found_before", {}))
         self.unseen_separation = state["unseen_separation"].copy()
         self.recolouring.set_state(state.get("recolouring", {}))

@@ -20,7 +20,7 @@ def results(tmp_path_factory):
     results = Results(tmp_path_factory.mktemp("results") / "trial", 40)
     frames = [np.full((10, 6, 6, 3), (0, 200, 10 * k), np.uint8) for k in range(2)]
     rows = tuple(row([episode(f)] * 3, [1, 4, 7], f"thing {k}") for k, f in enumerate(frames))
-    told = {"told:Told": {"lines": ("thing 1: the door",), "galleries": {"things": rows}}}
+    told = {"told:Told": {"lines": ("thing 1: seen", "all: told"), "galleries": {"things": rows}}}
     write_checkpoint(results.path / "checkpoint_000001", told)
     return results
 
@@ -51,8 +51,10 @@ def test_it_follows_the_run_without_a_reload(browser, address, results):
         page.evaluate("window.kept = true")
         assert page.locator("#pulse").inner_text() == "waiting"  # rows without a time
         assert page.locator(".gallery").count() == 2 and page.locator(".gallery img").count() == 6
-        assert "the door" in page.locator(".gallery").nth(1).inner_text()
-        page.wait_for_function("[...document.images].every((i) => i.naturalWidth === 6)")
+        assert "score 0.89" in page.locator(".gallery").nth(1).inner_text()
+        found = page.locator("#found").inner_text()
+        assert "all: told" in found and "thing 1: seen" not in found  # the row says it
+        page.wait_for_function("[...document.images].every((i) => i.naturalWidth > 5)")
         points = page.evaluate(CURVE)
         results.write(points + 1, incidents=["rollout worker 1 died"])
         page.wait_for_function(f"{CURVE} === {points + 1}")

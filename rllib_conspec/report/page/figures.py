@@ -1,0 +1,150 @@
+"""Figures for plotly, written as the JSON that plotly.js reads.
+
+Colours are numbers of series: the page puts in its own, for light and for dark. Nothing is drawn
+twice: a figure that has several x-axes holds data for each, and the page changes between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rllib_conspec.report.curves import SMOOTHING, Curve, Summary
+from rllib_conspec.reward_models.base import Row, Timeline
+
+COLOURS = 8  # series in style.css; beyond that, lines are dashed
+DASHES = ("solid", "dash", "dot")
+DRAWN = COLOURS * len(DASHES)  # groups that can be told apart
+
+Figure = dict[str, Any]
+
+
+def series(i: int) -> int:
+    """The colour of the i-th group: 1 … COLOURS."""
+    return i % COLOURS + 1
+
+
+def dash(i: int) -> str:
+    return DASHES[i // COLOURS % len(DASHES)]
+
+
+def curves_figure(
+    groups: Mapping[str, Sequence[Curve]], summary: Summary, x: str, y: str, share: bool
+) -> Figure:
+    """A line and a band for every group. `share`: y is between 0 and 1."""
+    traces = []
+    for i, (label, curves) in enumerate(groups.items()):
+        if curves:
+            steps, low, middle, high = summary(curves)
+            traces += _band(label, i, steps, low, middle, high)
+    axis = {"title": f"{y}, mean of {SMOOTHING} iterations"}
+    return _figure(traces, x, axis | ({"range": [-0.02, 1.04]} if share else {}))
+
+
+def row_figure(row: Row) -> Figure:
+    """A row's scores over the steps of its episodes, in successes and in failures."""
+    traces = []
+    for i, (label, success) in enumerate((("successes", True), ("failures", False))):
+        own = [t.scores for t in row.traces if t.success == success]
+        if own:
+            low, middle, high = np.nanpercentile(_padded(own), [25, 50, 75], axis=0)
+            traces += _band(f"{label} ({len(own)})", i, np.arange(len(middle)), low, middle, high)
+    return _figure(traces, "step of the episode", {"title": "score"})
+
+
+def timeline_figure(timeline: Timeline) -> Figure:
+    """All scores of one episode, their highest steps, and what the environment marked."""
+    traces = []
+    for i, (label, scores) in enumerate(timeline.scores.items()):
+        best = int(np.argmax(scores))
+        line = _line(label, i, np.arange(len(scores)), scores)
+        top = {
+            "x": [best],
+            "y": [_number(scores[best])],
+            "mode": "markers",
+            "marker": {"size": 10, "symbol": "diamond"},
+            "series": series(i),
+            "name": f"{label}: highest",
+        }
+        traces += [line, top]
+    for name in dict.fromkeys(name for _, name in timeline.episode.events):
+        steps = [t for t, other in timeline.episode.events if other == name]
+        traces.append(
+            {
+                "x": steps,
+                "y": [1.03] * len(steps),
+                "yaxis": "y2",
+                "mode": "markers",
+                "marker": {"symbol": "triangle-down", "size": 9},
+                "name": f"event: {name}",
+                "hovertemplate": f"{name}, step %{{x}}<extra></extra>",
+            }
+        )
+    figure = _figure(traces, "step of the episode", {"title": "score"})
+    figure["layout"]["yaxis2"] = {"overlaying": "y", "range": [0, 1.05], "visible": False}
+    return figure
+
+
+def metric_figure(values: Mapping[str, np.ndarray], steps: np.ndarray) -> Figure:
+    """One metric while a trial learned; several lines where it has several parts."""
+    traces = [_line(label, i, steps, own) for i, (label, own) in enumerate(values.items())]
+    return _figure(traces, "environment steps", {"title": ""})
+
+
+def _band(label: str, i: int, x, low, middle, high) -> list[dict[str, Any]]:
+    if np.array_equal(low, high):
+        return [_line(label, i, x, middle)]
+    around = {
+        "x": _numbers([*x, *x[::-1]]),
+        "y": _numbers([*high, *low[::-1]]),
+        "fill": "toself",
+        "mode": "lines",
+        "line": {"width": 0},
+        "hoverinfo": "skip",
+        "band": True,
+        "series": series(i),
+    }
+    line = _line(label, i, x, middle)
+    line["customdata"] = [list(pair) for pair in zip(_numbers(low), _numbers(high), strict=True)]
+    line["hovertemplate"] = "%{y:.3g} (%{customdata[0]:.3g}–%{customdata[1]:.3g})"
+    return [around, line]
+
+
+def _line(label: str, i: int, x, y) -> dict[str, Any]:
+    return {
+        "x": _numbers(x),
+        "y": _numbers(y),
+        "mode": "lines",
+        "line": {"width": 2, "dash": dash(i)},
+        "series": series(i),
+        "name": label,
+        "hovertemplate": "%{y:.3g}",
+    }
+
+
+def _figure(traces: list[dict[str, Any]], x: str, y: dict[str, Any]) -> Figure:
+    # In one trace, one point on its own is not to be seen without a marker.
+    for trace in traces:
+        if trace["mode"] == "lines" and len(trace["x"]) == 1:
+            trace["mode"] = "lines+markers"
+    y = y | {"title": {"text": y["title"]}}
+    return {"data": traces, "layout": {"xaxis": {"title": {"text": x}}, "yaxis": y}}
+
+
+def _padded(rows: Sequence[np.ndarray]) -> np.ndarray:
+    """[K, T] with NaN behind the ends."""
+    whole = np.full((len(rows), max(map(len, rows))), np.nan)
+    for own, row in zip(whole, rows, strict=True):
+        own[: len(row)] = row
+    return whole
+
+
+def _numbers(values) -> list[float | None]:
+    return [_number(v) for v in values]
+
+
+def _number(value: float) -> float | None:
+    """Five digits, more than a screen shows; JSON has no NaN."""
+    return float(f"{value:.5g}") if np.isfinite(value) else None
