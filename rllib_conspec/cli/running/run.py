@@ -17,6 +17,7 @@ from rllib_conspec.cli.checks.algorithms import find_algorithm
 from rllib_conspec.cli.checks.experiment import Experiment
 from rllib_conspec.cli.checks.validate import reward_models, tune_config, variants
 from rllib_conspec.cli.running import cluster, directories
+from rllib_conspec.cli.running.found import short
 from rllib_conspec.cli.running.interrupt import Interrupt, handling, pausing
 from rllib_conspec.cli.running.logs import ContinuedCSV, ContinuedJson
 from rllib_conspec.cli.running.outcome import METRIC, summarize
@@ -141,6 +142,7 @@ def _run_one(entry: Plan, options: RunOptions, console: Console, interrupt: Inte
     settings |= tune_config(default, experiment.env, experiment.config)
     environments.register(settings.get("env"))
     with Progress(console, f"{experiment.name} → {path}") as progress:
+        progress.say(f"Watch it: rllib watch {shlex.quote(short(path))}")
         if entry.earlier:
             progress.say(
                 f"Resuming {path} after iteration {entry.earlier.iteration}, "
