@@ -18,7 +18,7 @@ from typing import Any
 from rllib_conspec.report.page.shown import ShownRow, show_trial
 from rllib_conspec.report.trials import Trial
 
-NICE = 10  # the run that is watched comes first
+NICE = 5  # the run that is watched comes first
 
 
 def draw(trial: str | Path) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 STATE = "learner_group/learner/state.pkl"
-PATIENCE = 180.0  # seconds for one drawing
+PATIENCE = 600.0  # seconds for one drawing, on a machine that has much else to do
 SHARE = 0.2  # of the time may be spent on drawing: a run may save in every iteration
 TRIES = 3  # of a checkpoint that cannot be read: it may still be being written
 DRAW = (sys.executable, "-m", "rllib_conspec.report.live.drawing")
