@@ -29,6 +29,15 @@ class Galleries:
         self._titles: set[str] | None = None  # of rows in the checkpoint before
         self._not_before = 0.0
 
+    def begins(self) -> bool:
+        """Whether the first drawing of all is about to begin; the page says so meanwhile."""
+        newest = newest_checkpoint(self.trial)
+        if newest is None or self.shown is not None:
+            return False
+        line = f"{newest[0]} is being drawn …"
+        self.shown = {"checkpoint": "", "lines": [line], "galleries": [], "notes": []}
+        return True
+
     async def look(self) -> bool:
         """Draw what is new; whether there is something else to show now."""
         newest = newest_checkpoint(self.trial)

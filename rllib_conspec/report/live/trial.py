@@ -106,6 +106,8 @@ class Trial:
     async def _draw(self) -> None:
         await self._ready.wait()
         while True:
+            if self._watchers and self.galleries.begins():
+                self._tell("found", self.galleries.shown)
             if self._watchers and await self.galleries.look():
                 self._tell("found", self.galleries.shown)
             await asyncio.sleep(PERIOD)

@@ -44,8 +44,10 @@ def trial(tmp_path, monkeypatch):
 
 
 def test_each_checkpoint_is_drawn_once_and_what_is_new_in_it_is_marked(trial):
-    assert not trial.looks()  # there is none yet
+    assert not trial.looks() and not trial.galleries.begins()  # there is none yet
     trial.saves("checkpoint_000000")
+    assert trial.galleries.begins() and not trial.galleries.begins()
+    assert trial.galleries.shown["lines"] == ["checkpoint_000000 is being drawn …"]
     trial.draws("checkpoint_000000", "thing 3")
     assert trial.looks() and not trial.looks()
     assert trial.new == {"thing 3": False}
