@@ -14,15 +14,15 @@ STATE = "learner_group/learner/state.pkl"
 PATIENCE = 600.0  # seconds for one drawing, on a machine that has much else to do
 SHARE = 0.2  # of the time may be spent on drawing: a run may save in every iteration
 TRIES = 3  # of a checkpoint that cannot be read: it may still be being written
-DRAW = (sys.executable, "-m", "rllib_conspec.report.live.drawing")
 
 
 class Galleries:
     """What was found in the newest checkpoint."""
 
-    def __init__(self, trial: Path, command: Sequence[str] = DRAW):
+    command: Sequence[str] = (sys.executable, "-m", "rllib_conspec.report.live.drawing")
+
+    def __init__(self, trial: Path):
         self.trial = trial
-        self.command = command
         self.shown: dict[str, Any] | None = None  # what the page is told
         self._seen: tuple[str, int] | None = None  # checkpoint, and when its state was written
         self._tries = 0  # of it that failed

@@ -16,7 +16,8 @@ class Trial:
     def __init__(self, path):
         self.path = path
         self.answer = path / "answer.py"
-        self.galleries = Galleries(path, (sys.executable, "-S", str(self.answer)))
+        self.galleries = Galleries(path)
+        self.galleries.command = (sys.executable, "-S", str(self.answer))
 
     def saves(self, name):
         state = self.path / name / STATE

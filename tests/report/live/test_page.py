@@ -1,8 +1,8 @@
 """The page in a real browser, of a run whose rows and checkpoint are written by this test."""
 
-import os
+import json
+import sys
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +10,9 @@ from browser import LAPTOP, PHONE, opened
 from serving import Results, served
 from told import episode, row, write_checkpoint
 
-REPORT = Path(__file__).parents[1]
+from rllib_conspec.report.live.drawing import draw
+from rllib_conspec.report.live.galleries import Galleries
+
 CURVE = "document.querySelector('#learning .plot').data[0].x.length"
 
 
@@ -27,13 +29,12 @@ def results(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def address(results):
-    before = os.environ.get("PYTHONPATH", "")
-    os.environ["PYTHONPATH"] = f"{REPORT}:{before}"  # where the process that draws finds its model
-    try:
+    answer = results.path / "answer.py"  # importing all that drawing needs once more takes seconds
+    answer.write_text(f"print({json.dumps(draw(results.path))!r})")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Galleries, "command", (sys.executable, "-S", str(answer)))
         with served(results.path.parent) as address:
             yield address
-    finally:
-        os.environ["PYTHONPATH"] = before
 
 
 @contextmanager
