@@ -41,6 +41,7 @@ def main() -> None:
     rllib train --run PPO --env CartPole-v1 --stop '{"training_iteration": 20}'
     rllib evaluate results/keys2 --episodes 50
     rllib found results/keys2
+    rllib watch results/keys2
     rllib report results -o report
     rllib record keys1.rec -f tuned_examples/keys1.yaml
     rllib example list
@@ -114,6 +115,27 @@ def found(checkpoint: str, **flags: Any) -> None:
     from rllib_conspec.cli.running.found import found as tell
 
     tell(checkpoint, **flags)
+
+
+@main.command()
+@click.argument("run", type=click.Path(), default="results")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    help="Of the page; 0: any free one. [default: 7007, or any if that is taken]",
+)
+def watch(run: str, port: int | None) -> None:
+    """Watch RUN in the browser while it trains: curves, what was found, workers' health.
+
+    RUN is the directory of a run or of one of its trials; by default all of results/. The page is
+    served on this machine only, and follows the run through restarts, until Ctrl-C.
+    """
+    from rllib_conspec.cli.running import cluster
+
+    cluster.prepare_environment(0)
+    from rllib_conspec.report.live.server import serve
+
+    serve(run, port, click.echo)
 
 
 @main.command()

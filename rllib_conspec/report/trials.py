@@ -191,7 +191,7 @@ def read_trial(path: str | Path, columns: Sequence[str] = COLUMNS) -> Trial:
     if rows and STEPS in arrays and np.isnan(arrays[STEPS]).all():
         gaps.append(f"{file.path}: no column {STEPS}, so no curve against steps")
     params, trouble = _params(path)
-    error = _error(path)
+    error = failure(path)
     status = "finished" if done else "failed" if error else _still(file.path)
     gaps += [trouble] if trouble else []
     return Trial(path, params, _algorithm(path), status, arrays, tuple(gaps), "" if done else error)
@@ -209,7 +209,7 @@ def _params(path: Path) -> tuple[dict[str, Any], str]:
     return params, ""
 
 
-def _error(path: Path) -> str:
+def failure(path: Path) -> str:
     """The last line of an error that the trial did not go on after."""
     try:
         written = (path / "error.txt").stat().st_mtime

@@ -22,6 +22,7 @@ from rllib_conspec.cli.checks.validate import reward_models, tune_config
 from rllib_conspec.cli.running import cluster, directories
 from rllib_conspec.cli.running.best import say_best
 from rllib_conspec.cli.running.galleries import Galleries, OnTensorboard
+from rllib_conspec.cli.running.found import short
 from rllib_conspec.cli.running.interrupt import Interrupt, handling, pausing
 from rllib_conspec.cli.running.logs import ContinuedCSV, ContinuedJson
 from rllib_conspec.cli.running.outcome import summarize
@@ -157,6 +158,7 @@ def _run_one(entry: Plan, options: RunOptions, console: Console, interrupt: Inte
     settings = laid_over(settings, tune_config(default, experiment.env, experiment.config))
     environments.register(settings.get("env"))
     with Progress(console, f"{experiment.name} → {path}") as progress:
+        progress.say(f"Watch it: rllib watch {shlex.quote(short(path))}")
         if entry.earlier:
             progress.say(
                 f"Resuming {path} after iteration {entry.earlier.iteration}, "

@@ -1,0 +1,104 @@
+"""The page in a real browser, of a run whose rows and checkpoint are written by this test."""
+
+import json
+import sys
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from browser import LAPTOP, PHONE, opened
+from serving import Results, served
+from told import episode, row, write_checkpoint
+
+from rllib_conspec.report.live.drawing import draw
+from rllib_conspec.report.live.galleries import Galleries
+
+CURVE = "document.querySelector('#learning .plot').data[0].x.length"
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Forty iterations, and a checkpoint in which two things were found."""
+    results = Results(tmp_path_factory.mktemp("results") / "trial", 40)
+    frames = [np.full((10, 6, 6, 3), (0, 200, 10 * k), np.uint8) for k in range(2)]
+    rows = tuple(row([episode(f)] * 3, [1, 4, 7], f"thing {k}") for k, f in enumerate(frames))
+    told = {"told:Told": {"lines": ("thing 1: seen", "all: told"), "galleries": {"things": rows}}}
+    write_checkpoint(results.path / "checkpoint_000001", told)
+    return results
+
+
+@pytest.fixture(scope="module")
+def address(results):
+    answer = results.path / "answer.py"  # importing all that drawing needs once more takes seconds
+    answer.write_text(f"print({json.dumps(draw(results.path))!r})")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Galleries, "command", (sys.executable, "-S", str(answer)))
+        with served(results.path.parent) as address:
+            yield address
+
+
+@contextmanager
+def shown(browser, address, size, scheme):
+    """The page, as soon as all is there that it will have."""
+    with opened(browser, address, size, scheme) as watched:
+        watched.page.wait_for_selector("#learning .plot .main-svg")
+        watched.page.wait_for_selector(".gallery img")
+        yield watched
+
+
+def test_it_follows_the_run_without_a_reload(browser, address, results):
+    with shown(browser, address, LAPTOP, "light") as watched:
+        page = watched.page
+        page.evaluate("window.kept = true")
+        assert page.locator("#pulse").inner_text() == "waiting"  # rows without a time
+        assert page.locator(".gallery").count() == 2 and page.locator(".gallery img").count() == 6
+        assert "score 0.89" in page.locator(".gallery").nth(1).inner_text()
+        found = page.locator("#found").inner_text()
+        assert "all: told" in found and "thing 1: seen" not in found  # the row says it
+        page.wait_for_function("[...document.images].every((i) => i.naturalWidth > 5)")
+        points = page.evaluate(CURVE)
+        results.write(points + 1, incidents=["rollout worker 1 died"])
+        page.wait_for_function(f"{CURVE} === {points + 1}")
+        page.get_by_text("rollout worker 1 died").wait_for()
+        assert page.locator("#facts").inner_text().startswith(f"iteration\n{points + 1}\n")
+        results.write(points + 2, iterations_since_restore=1)
+        page.wait_for_function(f"{CURVE} === {points + 2}")
+        page.get_by_text(f"resumed after iteration {points + 1}").wait_for()
+        assert page.evaluate("document.querySelector('#learning .plot').layout.shapes.length") == 1
+        assert page.evaluate("window.kept")
+        assert not watched.violations() and watched.overflow() == 0
+
+
+def test_values_can_be_read_with_the_mouse_and_the_keyboard(browser, address):
+    with shown(browser, address, LAPTOP, "light") as watched:
+        page = watched.page
+        plot = page.get_by_role("slider", name="Success")
+        plot.locator(".nsewdrag").hover()
+        page.locator("#learning .hoverlayer").get_by_text("of an iteration").first.wait_for()
+        page.mouse.move(0, 0)
+        page.locator("#title").click()
+        reached = []
+        for _ in range(30):
+            page.keyboard.press("Tab")
+            reached.append(page.evaluate("document.activeElement.ariaLabel"))
+        titles = page.locator("figure h3").all_inner_texts()
+        assert len(titles) >= 6 and {f"{title}: values" for title in titles} <= set(reached)
+        plot.focus()
+        last = plot.get_attribute("aria-valuetext")
+        assert last.startswith("now: of an iteration ")
+        page.keyboard.press("Home")
+        assert plot.get_attribute("aria-valuetext").startswith("100 environment steps: ")
+        page.keyboard.press("ArrowRight")
+        assert plot.get_attribute("aria-valuetext").startswith("200 environment steps: ")
+        page.locator("#learning .hoverlayer").get_by_text("of an iteration").first.wait_for()
+        page.keyboard.press("Escape")
+        assert plot.get_attribute("aria-valuetext") == last
+        page.get_by_label("Against").select_option("training_iteration")
+        page.wait_for_function("document.querySelector('#learning .plot').data[0].x[1] === 2")
+
+
+def test_a_phone_in_the_dark(browser, address):
+    with shown(browser, address, PHONE, "dark") as watched:
+        assert not watched.violations() and watched.overflow() == 0
+        line = watched.page.evaluate("document.querySelector('#learning .plot').data[0].line.color")
+        assert line == "#6cb0ee"  # of the dark ones
