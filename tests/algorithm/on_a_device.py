@@ -14,7 +14,7 @@ from ray.rllib.core.learner.torch import torch_learner
 from ray.rllib.env import INPUT_ENV_SINGLE_SPACES
 from ray.rllib.utils.metrics import ALL_MODULES
 from runners import NOTHING_NEW, runner_of
-from tiny import keys_config, plain_config
+from tiny import MODEL, keys_config, plain_config
 
 from rllib_conspec.algorithm.ppo import WholeEpisodes
 
@@ -71,8 +71,10 @@ def on_device():
     """Builds learners on the device, which is there until the test ends."""
     with device_here() as device, patch.object(torch_learner, "get_device", lambda *_: DEVICE):
 
-        def build(config):
-            made = OnDevice(config, device)
+        def build(config, core_dim=0, num_epochs=1):
+            # Every operation goes through Python here: a recurrent core has thousands.
+            config.rl_module(model_config=MODEL | {"core_dim": core_dim})
+            made = OnDevice(config.training(num_epochs=num_epochs), device)
             made.iterate()  # what is made once is made
             return made
 
@@ -143,7 +145,7 @@ def test_gradients_are_on_the_device():
 @pytest.mark.parametrize("config", [plain_config, keys_config])
 def test_every_tensor_of_an_update_is_on_the_learners_device(on_device, config):
     """Operations on tensors of two places would have raised; here are those that never met."""
-    made = on_device(config())
+    made = on_device(config(), core_dim=8)
     policy = made.learner.module[DEFAULT_MODULE_ID]
     optimizers = dict(made.learner.get_optimizers_for_module(DEFAULT_MODULE_ID))
     held = [*policy.parameters(), *(p.grad for p in policy.parameters())]
@@ -199,7 +201,7 @@ def test_how_often_an_update_of_the_reward_model_waits(on_device, memory, steps,
 
 def test_an_update_of_the_policy_waits_only_where_rllib_does(on_device):
     """It does for every minibatch: masks in PPO's loss, and whether gradients are finite."""
-    made = on_device(plain_config().training(num_epochs=2))
+    made = on_device(plain_config(), core_dim=8, num_epochs=2)
     with made.watched("update") as seen:
         made.iterate()
     ((waits, _),) = seen
