@@ -51,6 +51,14 @@ def score(curve: Curve, until: float) -> float:
     return float(on_grid([curve], grid).mean())
 
 
+def probability(x: np.ndarray, y: np.ndarray) -> float:
+    """That a run of x [runs, 1] scores higher than one of y; ties count half. The same number as
+    rliable's `probability_of_improvement`, whose rank test takes a hundred times as long: too long
+    to be repeated a thousand times for every pair.
+    """
+    return float(np.mean((x > y.T) + 0.5 * (x == y.T)))
+
+
 def improvements(
     groups: Mapping[str, Sequence[Curve]],
 ) -> dict[tuple[str, str], Improvement]:
@@ -61,13 +69,11 @@ def improvements(
     names = list(several)[:COMPARED]
     if len(names) < 2:
         return {}
-    from rliable.metrics import probability_of_improvement
-
     until = max(c.steps[-1] for name in names for c in several[name])
     scores = {name: np.array([[score(c, until)] for c in several[name]]) for name in names}
     pairs = [(a, b) for i, a in enumerate(names) for b in names[i + 1 :]]
     found, intervals = _estimates(
-        {pair: (scores[pair[0]], scores[pair[1]]) for pair in pairs}, probability_of_improvement
+        {pair: (scores[pair[0]], scores[pair[1]]) for pair in pairs}, probability
     )
     result = {}
     for a, b in pairs:

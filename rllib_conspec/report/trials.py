@@ -33,6 +33,7 @@ QUIET_SECONDS = 600.0  # a trial that wrote nothing for so long is not running a
 # What Tune repeats in every line: two thirds of its length, and the same each time.
 _CONFIG, _AFTER = b', "config": {', b', "time_since_restore": '
 _TIME = re.compile(r"_\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d$")
+_NUMBER = re.compile(r"(\d+)")
 _ALGORITHM = re.compile(rb'\\"trainable_name\\": \\"(.*?)\\"')
 
 
@@ -71,15 +72,23 @@ class ResultFile:
 
 def _row(line: bytes) -> dict[str, Any] | None:
     begin, end = line.find(_CONFIG), line.rfind(_AFTER)
-    # Where this is not the outermost key, brackets are left over, and the whole line is read.
-    for text in (line[:begin] + line[end:], line) if 0 < begin < end else (line,):
-        try:
-            row = json.loads(text)
-        except ValueError:  # of JSON, and of bytes that are no text
-            continue
-        if isinstance(row, dict):
+    if 0 < begin < end:
+        row = _object(line[:begin] + line[end:])
+        # Otherwise these were keys of something inside of the row.
+        if row is not None and "time_since_restore" in row:
             return row
-    return None
+    row = _object(line)
+    if row is not None:
+        row.pop("config", None)
+    return row
+
+
+def _object(text: bytes) -> dict[str, Any] | None:
+    try:
+        found = json.loads(text)
+    except ValueError:  # of JSON, and of bytes that are no text
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def value(row: Mapping[str, Any], column: str) -> float:
@@ -145,13 +154,18 @@ def find_trials(paths: Iterable[str | Path]) -> list[Path]:
                 what = "is a file, not a results directory" if root.exists() else "is not there"
                 raise UserError(f"{given}: {what}.")
             next(root.iterdir(), None)  # raises where the search would be silently empty
-            below = sorted({file.parent for file in root.rglob(RESULTS)})
+            below = sorted({file.parent for file in root.rglob(RESULTS)}, key=_counted)
         except OSError as error:
             raise UserError(f"{given}: cannot be read: {error.strerror}.") from error
         if not below:
             raise UserError(f"{given}: no trial in it (no {RESULTS} here or below).")
         found |= dict.fromkeys(below)
     return list(found)
+
+
+def _counted(path: Path) -> list[tuple[int, str]]:
+    """For sorting: trial_10 comes after trial_9."""
+    return [(int(p), "") if p.isdigit() else (-1, p) for p in _NUMBER.split(str(path))]
 
 
 def read_trial(path: str | Path, columns: Sequence[str] = COLUMNS) -> Trial:

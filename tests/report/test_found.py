@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from PIL import Image
-from told import episode, row, write_checkpoint
+from told import conspec_state, episode, row, write_checkpoint
 
 from rllib_conspec.algorithm.ppo import WholeEpisodePPOConfig
 from rllib_conspec.environments import make_single
@@ -11,10 +11,7 @@ from rllib_conspec.episodes import Episode
 from rllib_conspec.errors import UserError
 from rllib_conspec.report.checkpoint import NoRewardModel
 from rllib_conspec.report.found import describe_checkpoint
-from rllib_conspec.reward_models.conspec.learner import ConSpecLearner
-from rllib_conspec.reward_models.conspec.options import ConSpecOptions
 
-RNG = np.random.default_rng(0)
 GREEN = np.array([0, 200, 0], dtype=np.uint8)
 
 
@@ -28,16 +25,6 @@ def green_row():
 
 def pixels(path) -> np.ndarray:
     return np.asarray(Image.open(path).convert("RGB"))
-
-
-def conspec_state(shape=(3, 3, 3)) -> dict:
-    """A learner of which one prototype pays; where it matches, nobody trained it to."""
-    options = ConSpecOptions(num_prototypes=2, encoder_dim=8, projection_dim=8)
-    learner = ConSpecLearner(options, shape, seed=0)
-    frames = RNG.integers(0, 256, (8, 10, *shape), dtype=np.uint8)
-    learner.add([episode(f) for f in frames[:4]], [episode(f) for f in frames[4:]])
-    learner.met[1] = True
-    return learner.get_state()
 
 
 def test_lines_and_pictures_of_conspec(tmp_path):

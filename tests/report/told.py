@@ -7,6 +7,8 @@ import numpy as np
 
 from rllib_conspec.episodes import Episode
 from rllib_conspec.reward_models.base import Description, Moment, RewardModel, Row
+from rllib_conspec.reward_models.conspec.learner import ConSpecLearner
+from rllib_conspec.reward_models.conspec.options import ConSpecOptions
 from rllib_conspec.reward_models.together import FORMAT
 
 
@@ -39,6 +41,20 @@ def episode(frames: np.ndarray, **values) -> Episode:
 def row(episodes, steps, title="row") -> Row:
     moments = zip(episodes, steps, strict=True)
     return Row(title, tuple(Moment(e, t, 0.9 - 0.01 * k) for k, (e, t) in enumerate(moments)))
+
+
+def conspec_state(shape=(3, 3, 3), met=(1,), episodes=8, **told) -> dict:
+    """A learner of which some prototypes pay; where they match, nobody trained them to."""
+    rng = np.random.default_rng(0)
+    options = ConSpecOptions(num_prototypes=2, encoder_dim=8, projection_dim=8)
+    learner = ConSpecLearner(options, shape, seed=0)
+    played = [
+        episode(f, **told) for f in rng.integers(0, 256, (episodes, 10, *shape), dtype=np.uint8)
+    ]
+    learner.add(played[: episodes // 2], played[episodes // 2 :])
+    learner.met[list(met)] = True
+    learner.met_at = dict.fromkeys(met, 1)
+    return learner.get_state()
 
 
 def write_checkpoint(path: Path, models: dict, config=None) -> Path:

@@ -224,6 +224,8 @@ def test_it_describes_what_the_best_episodes_were_worth(name):
     worth = dict(zip(map(id, own._best), state["contributions"], strict=True))
     assert max(w.max() for w in worth.values()) == most.moments[0].score
     assert min(w.min() for w in worth.values()) == least.moments[0].score
+    (timeline,) = description.timelines
+    assert (timeline.scores["worth"] == state["contributions"][0]).all()
     # Successes are shown, where there are some.
     assert all(m.episode.success for m in (*most.moments, *least.moments))
     assert all(0 <= light_of(m.episode) < len(m.episode) for m in most.moments)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import yaml
@@ -23,9 +23,11 @@ from rllib_conspec.report.curves import RETURN, SMOOTHING, SUCCESS, Curve, curve
 from rllib_conspec.report.groups import Group, find_labelled, group_trials
 from rllib_conspec.report.page import figures as F
 from rllib_conspec.report.page import tables
-from rllib_conspec.report.page.shown import ShownTrial, show_trial
 from rllib_conspec.report.reading import read_trials
 from rllib_conspec.report.trials import SECONDS, STEPS, read_configuration, read_metrics
+
+if TYPE_CHECKING:
+    from rllib_conspec.report.page.shown import ShownTrial
 
 PAGE = "index.html"
 MODELS_SHOWN = 4  # groups of which one trial's models are asked
@@ -101,7 +103,7 @@ class Report:
                 if not curves:
                     continue
                 share = metric == "success"
-                figure = F.curves_figure(curves, self.summary, x, name.lower(), share)
+                figure = F.curves_figure(curves, self.summary, x, share)
                 self.figures[f"{metric}-{against}"] = figure
                 picture = self.out / f"{metric}_{against}.png"
                 draw_curves(curves, picture, name, path, column, self.summary)
@@ -139,8 +141,9 @@ class Report:
             if len(shown) == MODELS_SHOWN:
                 text = f"Of {MODELS_SHOWN} groups. For others, give their directories alone."
                 return shown, text
-            trial = self._best(group)
-            own = show_trial(trial)
+            from rllib_conspec.report.page.shown import show_trial  # with torch and Ray
+
+            own = show_trial(self._best(group))
             if not own.silent:
                 shown.append(self._shown(group, own, len(shown)))
         return shown, ""
@@ -166,6 +169,7 @@ class Report:
                     "title": t.title,
                     "key": _key_of(t.figure),
                     "frames": t.frames,
+                    "events": t.events,
                 }
                 for i, t in enumerate(m.timelines)
             ]

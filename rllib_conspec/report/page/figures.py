@@ -31,7 +31,7 @@ def dash(i: int) -> str:
 
 
 def curves_figure(
-    groups: Mapping[str, Sequence[Curve]], summary: Summary, x: str, y: str, share: bool
+    groups: Mapping[str, Sequence[Curve]], summary: Summary, x: str, share: bool
 ) -> Figure:
     """A line and a band for every group. `share`: y is between 0 and 1."""
     traces = []
@@ -39,7 +39,7 @@ def curves_figure(
         if curves:
             steps, low, middle, high = summary(curves)
             traces += _band(label, i, steps, low, middle, high)
-    axis = {"title": f"{y}, mean of {SMOOTHING} iterations"}
+    axis = {"title": f"mean of {SMOOTHING} iterations"}
     return _figure(traces, x, axis | ({"range": [-0.02, 1.04]} if share else {}))
 
 
@@ -54,7 +54,15 @@ def row_figure(row: Row) -> Figure:
     return _figure(traces, "step of the episode", {"title": "score"})
 
 
-def timeline_figure(timeline: Timeline) -> Figure:
+def score_range(timelines: Sequence[Timeline]) -> tuple[float, float]:
+    """From the lowest score in them to the highest, so that episodes can be compared."""
+    every = np.concatenate([s for t in timelines for s in t.scores.values()])
+    low, high = float(every.min()), float(every.max())
+    margin = 0.08 * (high - low) or 1.0
+    return low - margin, high + margin
+
+
+def timeline_figure(timeline: Timeline, range: tuple[float, float]) -> Figure:
     """All scores of one episode, their highest steps, and what the environment marked."""
     traces = []
     for i, (label, scores) in enumerate(timeline.scores.items()):
@@ -82,7 +90,8 @@ def timeline_figure(timeline: Timeline) -> Figure:
                 "hovertemplate": f"{name}, step %{{x}}<extra></extra>",
             }
         )
-    figure = _figure(traces, "step of the episode", {"title": "score"})
+    axis = {"title": "score", "range": [_number(end) for end in range]}
+    figure = _figure(traces, "step of the episode", axis)
     figure["layout"]["yaxis2"] = {"overlaying": "y", "range": [0, 1.05], "visible": False}
     return figure
 

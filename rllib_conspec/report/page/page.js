@@ -33,7 +33,7 @@ function layout(own) {
     fixedrange: true,
     nticks: narrow.matches ? 5 : 8,
   };
-  const titled = (given) => ({ ...axis, ...given, title: { standoff: 10, ...given.title } });
+  const titled = (given) => ({ ...axis, ...given, title: { standoff: 10, font: { size: 13 }, ...given.title } });
   return {
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
@@ -63,24 +63,22 @@ function draw(plot) {
 
 function walk(plot, step) {
   const data = figures[plot.dataset.figure].data;
-  const lines = data.map((t, i) => [t, i]).filter(([t]) => t.mode && t.mode.startsWith("lines") && !t.band);
+  const lines = data.filter((t) => t.mode.startsWith("lines") && !t.band);
   if (!lines.length) return;
-  const xs = [...new Set(lines.flatMap(([t]) => t.x))].sort((a, b) => a - b);
+  const xs = [...new Set(lines.flatMap((t) => t.x))].sort((a, b) => a - b);
   const before = plot.walked ?? (step > 0 ? -1 : xs.length);
   const stride = Math.max(1, Math.round(xs.length / 100));
   plot.walked = Math.min(xs.length - 1, Math.max(0, before + step * stride));
   const at = xs[plot.walked];
-  const points = [];
   const words = [];
-  for (const [trace, curveNumber] of lines) {
-    let pointNumber = 0;
+  for (const trace of lines) {
+    let nearest = 0;
     trace.x.forEach((x, i) => {
-      if (Math.abs(x - at) < Math.abs(trace.x[pointNumber] - at)) pointNumber = i;
+      if (Math.abs(x - at) < Math.abs(trace.x[nearest] - at)) nearest = i;
     });
-    points.push({ curveNumber, pointNumber });
-    words.push(`${trace.name}: ${trace.y[pointNumber] ?? "nothing"}`);
+    words.push(`${trace.name}: ${trace.y[nearest] ?? "nothing"}`);
   }
-  Plotly.Fx.hover(plot, points);
+  Plotly.Fx.hover(plot, { xval: at }, ["xy"]);
   const axis = figures[plot.dataset.figure].layout.xaxis.title.text;
   document.getElementById("said").textContent = `${axis} ${at}; ${words.join("; ")}`;
 }

@@ -19,7 +19,7 @@ from rllib_conspec.errors import UserError
 from rllib_conspec.report.checkpoint import NoRewardModel
 from rllib_conspec.report.components import in_words
 from rllib_conspec.report.found import Described, described
-from rllib_conspec.report.page.figures import Figure, row_figure, timeline_figure
+from rllib_conspec.report.page.figures import Figure, row_figure, score_range, timeline_figure
 from rllib_conspec.report.pictures import to_picture
 from rllib_conspec.report.replay import renders
 from rllib_conspec.report.trials import Trial
@@ -52,6 +52,7 @@ class ShownTimeline:
     title: str
     figure: Figure
     frames: list[Frame]
+    events: list[str]  # names of what the environment marked
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def show_trial(trial: Trial) -> ShownTrial:
                     gallery: [_row(row, found, pictures) for row in rows]
                     for gallery, rows in d.galleries.items()
                 },
-                [_timeline(t, found, pictures) for t in d.timelines],
+                _timelines(d.timelines, found, pictures),
             )
             for model, d in found.models
         ]
@@ -135,13 +136,23 @@ def _row(row: Any, found: Described, pictures: Mapping) -> ShownRow:
     )
 
 
-def _timeline(timeline: Timeline, found: Described, pictures: Mapping) -> ShownTimeline:
-    frames = [_frame(m, found, pictures, title) for title, m in _critical(timeline)]
-    return ShownTimeline(timeline.title, timeline_figure(timeline), frames)
+def _timelines(
+    timelines: Sequence[Timeline], found: Described, pictures: Mapping
+) -> list[ShownTimeline]:
+    return [
+        ShownTimeline(
+            t.title,
+            timeline_figure(t, score_range(timelines)),
+            [_frame(m, found, pictures, title) for title, m in _critical(t)],
+            list(dict.fromkeys(name for _, name in t.episode.events)),
+        )
+        for t in timelines
+    ]
 
 
 def _frame(moment: Moment, found: Described, pictures: Mapping, title: str = "") -> Frame:
-    caption = f"step {moment.step}, score {moment.score:.2f}"
+    score = round(moment.score, 2) + 0.0  # -0 is 0
+    caption = f"step {moment.step}, score {score:.2f}"
     picture = pictures.get((moment.episode, moment.step))
     observation = moment.episode.frames[moment.step]
     if picture is None:

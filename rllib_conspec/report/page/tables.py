@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,19 +16,17 @@ from rllib_conspec.report.trials import SECONDS, STEPS
 NOTHING = "–"
 
 
+Cell = tuple[str, str]  # what is in it, and below that how sure it is
+
+
 @dataclass(frozen=True)
 class GroupRow:
-    """One line of the table, as text."""
+    """One line of the table."""
 
     label: str
     algorithm: str
     statuses: list[tuple[str, int]]
-    steps: str
-    time: str
-    success: str
-    reward: str
-    steps_to: str
-    time_to: str
+    cells: list[Cell]  # steps, time, success, return, steps and time to the threshold
 
 
 @dataclass(frozen=True)
@@ -42,17 +40,16 @@ class Curves:
 
 
 def group_row(group: Group, curves: Curves, threshold: float) -> GroupRow:
-    return GroupRow(
-        group.label,
-        group.algorithm or NOTHING,
-        Counter(t.status for t in group.trials).most_common(),
+    cells = [
         _spread([t.last(STEPS) for t in group.trials], number),
         _spread([t.last(SECONDS) for t in group.trials], duration),
         _spread([c.values[-1] for c in curves.success], lambda v: f"{v:.2f}"),
         _spread([c.values[-1] for c in curves.reward], lambda v: f"{v:.3g}"),
         _when(curves.judged_steps, threshold, number),
         _when(curves.judged_time, threshold, duration),
-    )
+    ]
+    statuses = Counter(t.status for t in group.trials).most_common()
+    return GroupRow(group.label, group.algorithm or NOTHING, statuses, cells)
 
 
 def improvement_rows(
@@ -66,27 +63,25 @@ def improvement_rows(
     return {"names": names, "rows": rows}
 
 
-def _chance(i: Improvement | None) -> str:
-    return f"{i.probability:.2f} ({i.low:.2f}–{i.high:.2f})" if i else NOTHING
+def _chance(i: Improvement | None) -> Cell:
+    return (f"{i.probability:.2f}", f"{i.low:.2f}–{i.high:.2f}") if i else (NOTHING, "")
 
 
-def _spread(values: Sequence[float], text) -> str:
-    known = np.array([v for v in values if np.isfinite(v)])
-    if not len(known):
-        return NOTHING
-    low, middle, high = np.percentile(known, [25, 50, 75])
-    if text(low) == text(high):
-        return text(middle)
-    return f"{text(middle)} ({text(low)}–{text(high)})"
+def _spread(values: Sequence[float], text: Callable[[float], str]) -> Cell:
+    """The median, and the quartiles where they differ from it."""
+    known = [v for v in values if np.isfinite(v)]
+    if not known:
+        return NOTHING, ""
+    low, middle, high = (text(v) for v in np.percentile(known, [25, 50, 75]))
+    return middle, "" if low == middle == high else f"{low}–{high}"
 
 
-def _when(curves: Sequence[Curve], threshold: float, text) -> str:
+def _when(curves: Sequence[Curve], threshold: float, text: Callable[[float], str]) -> Cell:
     if not curves:
-        return NOTHING
+        return NOTHING, ""
     at = reached(curves, threshold)
-    # Where all did, the median says it; otherwise also how many.
     middle = text(at.median) if np.isfinite(at.median) else "not reached"
-    return middle if at.count == at.runs else f"{middle} ({at.count} of {at.runs})"
+    return middle, "" if at.count in (0, at.runs) else f"by {at.count} of {at.runs}"
 
 
 def number(value: float) -> str:

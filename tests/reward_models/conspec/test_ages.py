@@ -195,6 +195,7 @@ def test_new_episodes_of_its_own_time_refute_a_frozen_prototype_and_later_ones_d
     learner, rng = new_learner(**LEARNER), np.random.default_rng(0)
     until(lambda: learner.met.any(), learner, rng)
     (first, *_) = np.flatnonzero(learner.met)
+    assert learner.met_at[first] == learner.batches  # it just did
     if late:
         iterate(learner, rng, OWN_TIME)
         assert learner.met[first]
@@ -204,5 +205,5 @@ def test_new_episodes_of_its_own_time_refute_a_frozen_prototype_and_later_ones_d
         learner.add(everyone[:5], everyone[5:])
         learner.step()
     assert bool(learner.met[first]) == late
-    assert (int(first) in learner.memory.frozen) == late
+    assert (int(first) in learner.memory.frozen) == (int(first) in learner.met_at) == late
     assert learner.snapshot().pays[first] == late

@@ -121,3 +121,21 @@ def test_before_anything_is_found():
     description = describe(ConSpecLearner(OPTIONS, (4,), seed=0))
     assert description.lines == ("no critical step yet: no prototype has met the criterion",)
     assert not description.galleries
+
+
+def test_what_a_report_shows_besides(learner):
+    """Scores of both kinds of episodes, when it met the criterion, how it does on unseen ones, and
+    two episodes as a whole.
+    """
+    learner.met[PAYS], learner.met_at, learner.batches = True, {PAYS: 3}, 7
+    learner.unseen_separation[PAYS] = 0.625
+    description = ConSpecModel.describe(learner.get_state())  # through a checkpoint
+    (row,) = description.galleries["prototypes"]
+    assert [t.success for t in row.traces] == [True] * 8 + [False] * 8
+    matches = [float(t.scores.max()) for t in row.traces]
+    assert min(matches[:8]) > 0.9999 > 0.999 > max(matches[8:])
+    assert row.facts["separation, unseen"] == "0.62" and row.facts["froze"] == "update 3 of 7"
+    success, failure = description.timelines
+    assert (success.title, failure.title) == ("a success", "a failure")
+    ((t, _),) = success.episode.events
+    assert int(success.scores[row.title].argmax()) == t and len(failure.scores[row.title]) == 12
