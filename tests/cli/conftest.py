@@ -208,10 +208,12 @@ class LivePage:
 
     def gains_points(self):
         """Wait for a point, and then for another one."""
+        from serving import until
+
         points = "(document.querySelector('#learning .plot')?.data?.[0].x.length ?? 0)"
-        self.page.wait_for_function(f"{points} > 0")
+        until(self.page, f"{points} > 0")
         known = self.page.evaluate(points)
-        self.page.wait_for_function(f"{points} > {known}")
+        until(self.page, f"{points} > {known}")
 
     def says(self, text):
         self.page.get_by_text(text).first.wait_for()

@@ -87,7 +87,7 @@ class Chart {
       margin: { l: 8, r: 8, t: 8, b: 8 },
       paper_bgcolor: "transparent", plot_bgcolor: "transparent",
       font: { color: token("text-quiet"), family: token("font"), size: 12 },
-      hoverlabel: { bgcolor: token("surface"), bordercolor: token("line-strong"),
+      hoverlabel: { namelength: -1, bgcolor: token("surface"), bordercolor: token("line-strong"),
         font: { color: token("text") } },
       xaxis: { ...axis, title: { text: $("x").selectedOptions[0].text } },
       yaxis: axis,
@@ -121,7 +121,7 @@ class Chart {
     Object.entries(valued).forEach(([name, value]) => this.plot.setAttribute(`aria-${name}`, value));
     if (!this.drawn) return;
     if (at === null) Plotly.Fx.unhover(this.plot);
-    else Plotly.Fx.hover(this.plot, this.curves.map((_, i) => ({ curveNumber: i, pointNumber: at })));
+    else Plotly.Fx.hover(this.plot, { xval: x[at] }, "xy");
   }
 }
 

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import threading
+import time
 from pathlib import Path
 
 from aiohttp import web
@@ -44,25 +45,31 @@ class Results:
 @contextlib.contextmanager
 def served(path: Path):
     """The address of a page about `path`."""
-    loop, ready, address = asyncio.new_event_loop(), threading.Event(), []
+    ready, here = threading.Event(), {}
 
     async def serve():
         runner = web.AppRunner(application(Run(path)), access_log=None, shutdown_timeout=0.1)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        address.append(f"http://127.0.0.1:{site._server.sockets[0].getsockname()[1]}/")
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        here.update(port=runner.addresses[0][1], loop=asyncio.get_running_loop())
+        here["ended"] = asyncio.Event()
         ready.set()
-        await ended.wait()
+        await here["ended"].wait()
         await runner.cleanup()
 
-    ended = asyncio.Event()
-    thread = threading.Thread(target=loop.run_until_complete, args=(serve(),))
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
     try:
         assert ready.wait(60)
-        yield address[0]
+        yield f"http://127.0.0.1:{here['port']}/"
     finally:
-        loop.call_soon_threadsafe(ended.set)
+        here["loop"].call_soon_threadsafe(here["ended"].set)
         thread.join()
-        loop.close()
+
+
+def until(page, expression: str, seconds: float = 120):
+    """Wait for it in a browser. Playwright's own way needs `eval`, which the page forbids."""
+    end = time.monotonic() + seconds
+    while not page.evaluate(expression):
+        assert time.monotonic() < end, f"never: {expression}"
+        page.wait_for_timeout(50)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 from browser import LAPTOP, PHONE, opened
-from serving import Results, served
+from serving import Results, served, until
 from told import episode, row, write_checkpoint
 
 from rllib_conspec.report.live.drawing import draw
@@ -55,14 +55,14 @@ def test_it_follows_the_run_without_a_reload(browser, address, results):
         assert "score 0.89" in page.locator(".gallery").nth(1).inner_text()
         found = page.locator("#found").inner_text()
         assert "all: told" in found and "thing 1: seen" not in found  # the row says it
-        page.wait_for_function("[...document.images].every((i) => i.naturalWidth > 5)")
+        until(page, "[...document.images].every((i) => i.naturalWidth > 5)")
         points = page.evaluate(CURVE)
         results.write(points + 1, incidents=["rollout worker 1 died"])
-        page.wait_for_function(f"{CURVE} === {points + 1}")
+        until(page, f"{CURVE} === {points + 1}")
         page.get_by_text("rollout worker 1 died").wait_for()
         assert page.locator("#facts").inner_text().startswith(f"iteration\n{points + 1}\n")
         results.write(points + 2, iterations_since_restore=1)
-        page.wait_for_function(f"{CURVE} === {points + 2}")
+        until(page, f"{CURVE} === {points + 2}")
         page.get_by_text(f"resumed after iteration {points + 1}").wait_for()
         assert page.evaluate("document.querySelector('#learning .plot').layout.shapes.length") == 1
         assert page.evaluate("window.kept")
@@ -94,7 +94,7 @@ def test_values_can_be_read_with_the_mouse_and_the_keyboard(browser, address):
         page.keyboard.press("Escape")
         assert plot.get_attribute("aria-valuetext") == last
         page.get_by_label("Against").select_option("training_iteration")
-        page.wait_for_function("document.querySelector('#learning .plot').data[0].x[1] === 2")
+        until(page, "document.querySelector('#learning .plot').data[0].x[1] === 2")
 
 
 def test_a_phone_in_the_dark(browser, address):
