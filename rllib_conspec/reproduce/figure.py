@@ -23,7 +23,6 @@ class Run:
     name: str  # of its directory; one name, one run
     example: str  # of tuned_examples/
     config: Mapping[str, Any] = field(default_factory=dict)
-    env: str | None = None
     stop: Mapping[str, float] | None = None  # in place of the example's
     minutes: float | None = None  # of one core to its end, where it is known
     known: str = ""  # files below docs/results that hold curves of it, a glob
@@ -73,10 +72,6 @@ class Figure:
         """The expectations whose lines this scale has."""
         keys = {line.key for line in self.lines(scale)}
         return tuple(e for e in self.expects if keys.issuperset(e.lines))
-
-    def runs(self, scale: str) -> list[Run]:
-        """Each once."""
-        return list({line.run.name: line.run for line in self.lines(scale)}.values())
 
 
 def find(name: str, figures: Mapping[str, Figure]) -> Figure:

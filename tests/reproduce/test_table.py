@@ -63,5 +63,5 @@ def test_every_run_is_of_an_example_and_its_settings_are_possible():
         assert isinstance(default, RewardModelConfig) or run.first
         check_config(config, default)
         if not run.first:  # a recording that is not there
-            build_config(default, run.env or experiment.env, config)
+            build_config(default, experiment.env, config)
         check_stop(run.stop or experiment.stop, [], [])

@@ -139,10 +139,9 @@ def _unfinished(run: Run, storage: Path) -> list[int]:
     from rllib_conspec.cli.running import directories
 
     earlier = directories.latest(storage, run.name)
-    if earlier is None:
+    if earlier is None or earlier.finished:
         return []
-    seeds = _noted(earlier.path)["seeds"]
-    return seeds if not earlier.finished or len(earlier.trials) < len(seeds) else []
+    return _noted(earlier.path)["seeds"]
 
 
 def _experiment(run: Run, seeds: list[int], request: Request) -> Experiment:
@@ -151,8 +150,6 @@ def _experiment(run: Run, seeds: list[int], request: Request) -> Experiment:
         "config": {**run.config, "seed": {"grid_search": seeds}},
         "storage_path": str(request.storage),
     }
-    if run.env:
-        overrides["env"] = run.env
     if run.stop:
         overrides["stop"] = dict(run.stop)
     (experiment,) = load_experiments(str(examples.find(run.example)), overrides)
@@ -209,7 +206,6 @@ def _commands(need: Need, request: Request) -> list[str]:
         found.append(shlex.join([*words, *more, "--resume"]))
     if need.fresh:
         config = {**run.config, "seed": {"grid_search": need.fresh}}
-        words += ["--env", run.env] if run.env else []
         words += ["--config", json.dumps(config)]
         words += ["--stop", json.dumps(run.stop)] if run.stop else []
         found.append(shlex.join([*words, *more]))

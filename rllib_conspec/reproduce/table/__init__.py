@@ -1,4 +1,4 @@
-"""Every figure of the paper with data in it, in the paper's order."""
+"""Every figure of the paper with data in it, by task."""
 
 from rllib_conspec.reproduce.table import ablations, atari_control, keys, orangetree
 

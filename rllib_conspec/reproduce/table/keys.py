@@ -109,7 +109,8 @@ FIGURES = (
         "rivals",
         "Fig. 4c–g",
         "1 to 4 keys, all rivals",
-        "SynthRs, RND, RUDDER and TVT solve one key and collapse with more of them; ConSpec does not.",
+        "SynthRs, RND, RUDDER and TVT solve one key and collapse with more of them; ConSpec does "
+        "not.",
         both_scales(_rivals),
         (
             *(Solves(key(k, "ConSpec")) for k in KEYS),
@@ -121,7 +122,7 @@ FIGURES = (
         "one_key",
         "Figs. A.2, A.4, A.5",
         "1 key, on PPO and on RMA",
-        "One key is solved by ConSpec on PPO and on RMA, and by SynthRs, RUDDER, RND and TVT as well.",
+        "One key is solved by ConSpec on PPO and on RMA, and by SynthRs, RUDDER, RND and TVT, too.",
         both_scales(_one_key),
         (
             *(Solves(f"on PPO: {label}") for label in ("ConSpec", "SynthRs", "RUDDER", "RND")),

@@ -26,9 +26,8 @@ LINES = (
     Line("1 key", "alone", Run("alone", "keys1_ppo", NET, stop={"training_iteration": 2})),
     Line("1 key", "with", Run("with", "keys1", NET | OURS, stop={"training_iteration": 40})),
 )
-FIGURES["tiny"] = Figure(
-    "tiny", "Fig. 0", "one key", "It helps.", {SMALL: LINES}, (Better("1 key: with", "1 key: alone"),)
-)
+HELPS = Better("1 key: with", "1 key: alone")
+FIGURES["tiny"] = Figure("tiny", "Fig. 0", "one key", "It helps.", {SMALL: LINES}, (HELPS,))
 """
 MAIN = (
     TINY
