@@ -21,8 +21,8 @@ from rllib_conspec.cli.checks.sweep import Pbt, scheduler_of, space_of, trials_o
 from rllib_conspec.cli.checks.validate import reward_models, tune_config
 from rllib_conspec.cli.running import cluster, directories
 from rllib_conspec.cli.running.best import say_best
-from rllib_conspec.cli.running.galleries import Galleries, OnTensorboard
 from rllib_conspec.cli.running.found import short
+from rllib_conspec.cli.running.galleries import Galleries, OnTensorboard
 from rllib_conspec.cli.running.interrupt import Interrupt, handling, pausing
 from rllib_conspec.cli.running.logs import ContinuedCSV, ContinuedJson
 from rllib_conspec.cli.running.outcome import summarize
