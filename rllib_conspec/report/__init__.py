@@ -1,1 +1,1 @@
-"""Pictures and words from results: what the reward models found, and learning curves."""
+"""Pictures, words and pages from results: what the reward models found, and learning curves."""
