@@ -46,7 +46,8 @@ def test_a_run_leaves_results_and_says_what_to_do_next(sweep):
         newest = f"results/cart/{trial}/checkpoint_000002"
         assert f"rllib evaluate {newest} --episodes 50" in sweep.output
     assert "Results: results/cart " in sweep.output
-    assert len(lines) < 28, "Ray's own chatter"
+    assert "Watch it: rllib watch results/cart" in lines
+    assert len(lines) < 30, "Ray's own chatter"
 
 
 def test_a_trial_that_fails_is_reported_by_its_own_error_and_saved(sweep):
@@ -66,18 +67,11 @@ def test_a_directory_that_exists_is_left_alone(sweep):
     assert (fresh / "trial_0" / "error.txt").exists()
 
 
-def test_interrupt_resume_evaluate(command, live, tmp_path):
+def test_interrupt_resume_evaluate(command, tmp_path):
     (tmp_path / "tiny.yaml").write_text(TINY)
-    # As in the background of a script, where shells have SIGINT ignored. Results are copied into
-    # the directory in every second, so that the live page has something to tell soon.
-    first = command(
-        *("train", "-f", "tiny.yaml"),
-        before=["env", "--ignore-signal=INT", "TUNE_GLOBAL_CHECKPOINT_S=1"],
-    )
-    first.wait_for("Watch it: rllib watch results/tiny")
+    # As in the background of a script, where shells have SIGINT ignored.
+    first = command("train", "-f", "tiny.yaml", before=["env", "--ignore-signal=INT"])
     first.wait_for("iteration 3/")
-    if live:
-        live.gains_points()
     first.process.send_signal(signal.SIGINT)
     code, output = first.finish()
     assert code == 130, output
@@ -97,9 +91,6 @@ def test_interrupt_resume_evaluate(command, live, tmp_path):
     second.process.send_signal(signal.SIGTERM)  # which it handles as if its time were over
     code, output = second.finish()
     assert code == 130, output
-    if live:
-        live.says(f"resumed after iteration {done[-1]}")
-        live.says("no critical step yet")
     assert "Resume with: rllib train -f tiny.yaml --resume" in output
     assert "GCS" not in output and "Traceback" not in output
     assert len(sorted(progress.parent.glob("checkpoint_*"))) == 2

@@ -109,6 +109,7 @@ class Chart {
 
   // Say the values at one point, and show them as hovering does; null: those of the last row.
   read(at) {
+    const before = this.at ?? null;
     this.at = at;
     const x = run.columns[$("x").value] || [];
     const here = at ?? x.length - 1;
@@ -120,8 +121,8 @@ class Chart {
       valuetext: this.readout.textContent };
     Object.entries(valued).forEach(([name, value]) => this.plot.setAttribute(`aria-${name}`, value));
     if (!this.drawn) return;
-    if (at === null) Plotly.Fx.unhover(this.plot);
-    else Plotly.Fx.hover(this.plot, { xval: x[at] }, "xy");
+    if (at !== null) Plotly.Fx.hover(this.plot, { xval: x[at] }, "xy");
+    else if (before !== null) Plotly.Fx.unhover(this.plot); // else the mouse may be there
   }
 }
 

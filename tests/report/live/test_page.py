@@ -13,6 +13,7 @@ from told import episode, row, write_checkpoint
 from rllib_conspec.report.live.drawing import draw
 from rllib_conspec.report.live.galleries import Galleries
 
+HOVERED = "document.querySelector('#learning .plot .hoverlayer').textContent"
 CURVE = "document.querySelector('#learning .plot').data[0].x.length"
 
 
@@ -73,8 +74,15 @@ def test_values_can_be_read_with_the_mouse_and_the_keyboard(browser, address):
     with shown(browser, address, LAPTOP, "light") as watched:
         page = watched.page
         plot = page.get_by_role("slider", name="Success")
-        plot.locator(".nsewdrag").hover()
-        page.locator("#learning .hoverlayer").get_by_text("of an iteration").first.wait_for()
+        box = plot.bounding_box()
+        middle = box["x"] + box["width"] / 2
+        for nudge in range(400):  # a plot that is still being drawn does not notice the mouse
+            page.mouse.move(middle + nudge % 9, box["y"] + box["height"] / 2)
+            page.wait_for_timeout(50)
+            if "of an iteration" in page.evaluate(HOVERED):
+                break
+        else:
+            raise AssertionError("no values where the mouse is")
         page.mouse.move(0, 0)
         page.locator("#title").click()
         reached = []
@@ -90,7 +98,7 @@ def test_values_can_be_read_with_the_mouse_and_the_keyboard(browser, address):
         assert plot.get_attribute("aria-valuetext").startswith("100 environment steps: ")
         page.keyboard.press("ArrowRight")
         assert plot.get_attribute("aria-valuetext").startswith("200 environment steps: ")
-        page.locator("#learning .hoverlayer").get_by_text("of an iteration").first.wait_for()
+        until(page, f"{HOVERED}.includes('of an iteration') && {HOVERED}.startsWith('200')")
         page.keyboard.press("Escape")
         assert plot.get_attribute("aria-valuetext") == last
         page.get_by_label("Against").select_option("training_iteration")
