@@ -13,7 +13,6 @@ from told import episode, row, write_checkpoint
 from rllib_conspec.report.live.drawing import draw
 from rllib_conspec.report.live.galleries import Galleries
 
-HOVERED = "document.querySelector('#learning .plot .hoverlayer').textContent"
 CURVE = "document.querySelector('#learning .plot').data[0].x.length"
 
 
@@ -68,41 +67,6 @@ def test_it_follows_the_run_without_a_reload(browser, address, results):
         assert page.evaluate("document.querySelector('#learning .plot').layout.shapes.length") == 1
         assert page.evaluate("window.kept")
         assert not watched.violations() and watched.overflow() == 0
-
-
-def test_values_can_be_read_with_the_mouse_and_the_keyboard(browser, address):
-    with shown(browser, address, LAPTOP, "light") as watched:
-        page = watched.page
-        plot = page.get_by_role("slider", name="Success")
-        box = plot.bounding_box()
-        middle = box["x"] + box["width"] / 2
-        for nudge in range(400):  # a plot that is still being drawn does not notice the mouse
-            page.mouse.move(middle + nudge % 9, box["y"] + box["height"] / 2)
-            page.wait_for_timeout(50)
-            if "of an iteration" in page.evaluate(HOVERED):
-                break
-        else:
-            raise AssertionError("no values where the mouse is")
-        page.mouse.move(0, 0)
-        page.locator("#title").click()
-        reached = []
-        for _ in range(30):
-            page.keyboard.press("Tab")
-            reached.append(page.evaluate("document.activeElement.ariaLabel"))
-        titles = page.locator("figure h3").all_inner_texts()
-        assert len(titles) >= 6 and {f"{title}: values" for title in titles} <= set(reached)
-        plot.focus()
-        last = plot.get_attribute("aria-valuetext")
-        assert last.startswith("now: of an iteration ")
-        page.keyboard.press("Home")
-        assert plot.get_attribute("aria-valuetext").startswith("100 environment steps: ")
-        page.keyboard.press("ArrowRight")
-        assert plot.get_attribute("aria-valuetext").startswith("200 environment steps: ")
-        until(page, f"{HOVERED}.includes('of an iteration') && {HOVERED}.startsWith('200')")
-        page.keyboard.press("Escape")
-        assert plot.get_attribute("aria-valuetext") == last
-        page.get_by_label("Against").select_option("training_iteration")
-        until(page, "document.querySelector('#learning .plot').data[0].x[1] === 2")
 
 
 def test_a_phone_in_the_dark(browser, address):
