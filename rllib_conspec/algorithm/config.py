@@ -151,8 +151,8 @@ class RewardModelConfig(AlgorithmConfig):
     def own_gamma(self) -> float | None:
         """Of the value stream that a reward model has for itself, if one has."""
         for name, options in self.reward_models.items():
-            model = find_model(name)
-            gamma = model.own_stream(options_of(name, options, self.preset))
+            known = options_of(name, without_samplers(options), self.preset)
+            gamma = find_model(name).own_stream(known)
             if gamma is not None:
                 return gamma
         return None

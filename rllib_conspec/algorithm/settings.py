@@ -18,8 +18,12 @@ def is_sampler(value: Any) -> bool:
     return isinstance(value, Domain) or (isinstance(value, dict) and set(value) == {"grid_search"})
 
 
-def without_samplers(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that can be checked before Tune has put values into the others."""
+def without_samplers(options: Any) -> Any:
+    """The options that can be checked before Tune has put values into the others; what is no
+    mapping is left as it is, to be refused by its name.
+    """
+    if not isinstance(options, Mapping):
+        return options
     return {key: value for key, value in options.items() if not is_sampler(value)}
 
 

@@ -5,6 +5,7 @@ import contextlib
 import json
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from aiohttp import web
@@ -40,6 +41,12 @@ class Results:
     def write(self, *iterations: int, **values):
         with (self.path / "result.json").open("a") as stream:
             stream.writelines(json.dumps(row(i, **values)) + "\n" for i in iterations)
+
+
+def awaited(coroutine):
+    """`asyncio.run` in a thread of its own: a browser of these tests keeps a loop in this one."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, coroutine).result()
 
 
 @contextlib.contextmanager

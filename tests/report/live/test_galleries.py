@@ -1,10 +1,10 @@
 """When checkpoints are drawn, and what a drawing that fails leaves. What is drawn: test_page.py."""
 
-import asyncio
 import json
 import sys
 
 import pytest
+from serving import awaited
 
 from rllib_conspec.report.live import galleries as module
 from rllib_conspec.report.live.galleries import STATE, Galleries
@@ -30,7 +30,7 @@ class Trial:
         self.answer.write_text(f"print({json.dumps(told)!r})")
 
     def looks(self):
-        return asyncio.run(self.galleries.look())
+        return awaited(self.galleries.look())
 
     @property
     def new(self):

@@ -11,7 +11,7 @@ from functools import partial
 import pytest
 from aiohttp import ClientSession
 from aiohttp.test_utils import TestServer
-from serving import Results
+from serving import Results, awaited
 from yarl import URL
 
 from rllib_conspec.errors import UserError
@@ -71,7 +71,7 @@ def served(test):
 
                 await test(get, watch, tmp_path)
 
-        asyncio.run(beside())
+        awaited(beside())
 
     run.__name__, run.__doc__ = test.__name__, test.__doc__
     return run
@@ -230,7 +230,7 @@ def test_a_browser_that_does_not_listen_is_dropped(tmp_path, monkeypatch):
         await trial.close()
         return heard
 
-    heard = asyncio.run(watch())
+    heard = awaited(watch())
     assert heard[-1] is None and len(heard) <= 3
 
 
