@@ -1,4 +1,6 @@
-"""What the tests of the command share: calling it here or as a process, and one real short run."""
+"""What the tests of the command share: calling it here or as a process, one real short run, and the
+live page of real runs.
+"""
 
 import os
 import pickle
@@ -14,6 +16,7 @@ from click.testing import CliRunner
 from rllib_conspec.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path += [str(ROOT / "tests" / "report"), str(ROOT / "tests" / "report" / "live")]
 # One file: an experiment whose environment breaks in its third iteration, then a sweep.
 SWEEP = """\
 broken:
@@ -195,3 +198,41 @@ def made_earlier():
         (checkpoint / "files.json").unlink()
 
     return spoil
+
+
+class LivePage:
+    """The live page of runs, in a real browser."""
+
+    def __init__(self, page):
+        self.page = page
+
+    def gains_points(self):
+        """Wait for a point, and then for another one."""
+        from serving import until
+
+        points = "(document.querySelector('#learning .plot')?.data?.[0].x.length ?? 0)"
+        until(self.page, f"{points} > 0")
+        known = self.page.evaluate(points)
+        until(self.page, f"{points} > {known}")
+
+    def says(self, text):
+        self.page.get_by_text(text).first.wait_for()
+
+
+@pytest.fixture
+def live(tmp_path):
+    """The live page of all that is trained in this test, or None where there is no browser."""
+    import browser as browsers
+    from serving import served
+
+    if browsers.missing():
+        yield None
+        return
+    (tmp_path / "results").mkdir()
+    with (
+        browsers.started() as running,
+        served(tmp_path / "results") as address,
+        browsers.opened(running, address) as watched,
+    ):
+        watched.page.get_by_text("nothing here yet").wait_for()
+        yield LivePage(watched.page)

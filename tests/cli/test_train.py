@@ -67,11 +67,18 @@ def test_a_directory_that_exists_is_left_alone(sweep):
     assert (fresh / "trial_0" / "error.txt").exists()
 
 
-def test_interrupt_resume_evaluate(command, tmp_path):
+def test_interrupt_resume_evaluate(command, live, tmp_path):
     (tmp_path / "tiny.yaml").write_text(TINY)
-    # As in the background of a script, where shells have SIGINT ignored.
-    first = command("train", "-f", "tiny.yaml", before=["env", "--ignore-signal=INT"])
+    # As in the background of a script, where shells have SIGINT ignored. Results are copied into
+    # the directory in every second, so that the live page has something to tell soon.
+    first = command(
+        *("train", "-f", "tiny.yaml"),
+        before=["env", "--ignore-signal=INT", "TUNE_GLOBAL_CHECKPOINT_S=1"],
+    )
+    first.wait_for("Watch it: rllib watch results/tiny")
     first.wait_for("iteration 3/")
+    if live:
+        live.gains_points()
     first.process.send_signal(signal.SIGINT)
     code, output = first.finish()
     assert code == 130, output
@@ -91,6 +98,9 @@ def test_interrupt_resume_evaluate(command, tmp_path):
     second.process.send_signal(signal.SIGTERM)  # which it handles as if its time were over
     code, output = second.finish()
     assert code == 130, output
+    if live:
+        live.says(f"resumed after iteration {done[-1]}")
+        live.says("In checkpoint_00000")
     assert "Resume with: rllib train -f tiny.yaml --resume" in output
     assert "GCS" not in output and "Traceback" not in output
     assert len(sorted(progress.parent.glob("checkpoint_*"))) == 2

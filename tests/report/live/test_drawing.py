@@ -1,4 +1,4 @@
-"""What the drawing process answers."""
+"""What the drawing process answers; tests/cli/test_train.py runs it beside a real run."""
 
 import json
 import pickle

@@ -74,3 +74,43 @@ def test_a_phone_in_the_dark(browser, address):
         assert not watched.violations() and watched.overflow() == 0
         line = watched.page.evaluate("document.querySelector('#learning .plot').data[0].line.color")
         assert line == "#6cb0ee"  # of the dark ones
+
+
+DATA = """() => document.querySelector('#learning .plot').data
+  .map(({ x, y }) => [...x].map((at, i) => [at, y[i]]))"""
+FOCUSED = """() => {
+  const focused = document.activeElement;
+  return [...document.querySelectorAll('a[href], button, select, summary, .plot')]
+    .filter(e => e.checkVisibility()).indexOf(focused);
+}"""
+
+
+def test_hovering_and_arrow_keys_show_values(browser, address):
+    with shown(browser, address, LAPTOP, "light") as watched:
+        page = watched.page
+        card = page.locator("#learning .card").first
+        plot = card.locator(".plot")
+        plot.hover()
+        plot.locator(".hoverlayer .legend").wait_for()
+        (points,) = page.evaluate(DATA)
+        at = [line.text_content() for line in plot.locator(".hoverlayer text").all()]
+        assert [float(text) for text in at if text] in points, at
+        page.mouse.move(0, 0)
+        plot.focus()
+        for _ in range(3):
+            page.keyboard.press("ArrowLeft")
+        plot.locator(".hoverlayer .legend").wait_for()
+        told = [plot.get_attribute("aria-valuetext"), card.locator(".readout").text_content()]
+        steps = page.evaluate(f"document.querySelector('#learning .plot').data[0].x.at({CURVE} - 4)")
+        assert told[0] == told[1] and told[0].startswith(f"{steps:,.0f} environment steps: ")
+
+
+def test_the_keyboard_reaches_everything(browser, address):
+    with shown(browser, address, LAPTOP, "light") as watched:
+        page = watched.page
+        every = page.locator("a[href], button, select, summary, .plot").locator("visible=true")
+        reached = set()
+        for _ in range(3 * every.count()):
+            page.keyboard.press("Tab")
+            reached.add(page.evaluate(FOCUSED))
+        assert every.count() > 4 and reached >= set(range(every.count()))
