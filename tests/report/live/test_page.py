@@ -101,7 +101,9 @@ def test_hovering_and_arrow_keys_show_values(browser, address):
             page.keyboard.press("ArrowLeft")
         plot.locator(".hoverlayer .legend").wait_for()
         told = [plot.get_attribute("aria-valuetext"), card.locator(".readout").text_content()]
-        steps = page.evaluate(f"document.querySelector('#learning .plot').data[0].x.at({CURVE} - 4)")
+        steps = page.evaluate(
+            f"document.querySelector('#learning .plot').data[0].x.at({CURVE} - 4)"
+        )
         assert told[0] == told[1] and told[0].startswith(f"{steps:,.0f} environment steps: ")
 
 
