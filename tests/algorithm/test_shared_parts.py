@@ -1,18 +1,21 @@
-"""CURL and RAD with two remote workers and two learners: all stay equal, and continue exactly.
+"""CURL, RAD and RIMs with two remote workers and two learners: all stay equal, and continue exactly.
 
 The tests share one algorithm, in the order of this file.
 """
 
 import pytest
 from inside import comparable, differences, flat, on_learners
-from tiny import plain_config
+from tiny import MODEL, plain_config
 
 SHARE_SIZES = "learners/__all_modules__/learner_connector_sum_episodes_length_"
+
+RIMS = {"core": "rims", "core_dim": 12, "core_options": {"blocks": 3, "active": 2}}
 
 
 @pytest.fixture(scope="module")
 def pair(ray_local):
     config = plain_config(runners=2).episodes(per_batch=6, per_minibatch=2)
+    config.rl_module(model_config={**MODEL, **RIMS})
     config.training(
         lr=0.01, num_epochs=2, auxiliary={"curl": {"latent_dim": 8, "batch": 32}, "rad": {}}
     )
@@ -40,6 +43,7 @@ def test_learners_begin_and_stay_equal(pair):
     assert differences(a, b) == {}
     for name in ("own/curl/bilinear", "own/curl/latent.weight", "own/curl/keys.1.weight"):
         assert a[name] != begun[0][name], "it has not learned"
+    assert any(a[name] != begun[0][name] for name in a if "core." in name), sorted(a)
     shown = result["learners"]["default_policy"]
     assert shown["curl_loss"] > 0 and 0 <= shown["curl_accuracy"] <= 1
     assert "rad_loss" not in shown
