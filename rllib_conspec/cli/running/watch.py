@@ -31,6 +31,10 @@ def _briefly(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
+def _shown(value: Any) -> str:
+    return _briefly(value) if isinstance(value, float) else show(value)
+
+
 class Watcher(tune.Callback):
     """Follows the trials of one experiment."""
 
@@ -75,7 +79,7 @@ class Watcher(tune.Callback):
         before = self._values.setdefault(trial.trial_id, values)
         if before != values:
             self._values[trial.trial_id] = values
-            told = ", ".join(f"{key} {show(value)}" for key, value in values.items())
+            told = ", ".join(f"{key} {_shown(value)}" for key, value in values.items())
             self._progress.say(f"{name} goes on from a better one, with {told}")
 
     def on_trial_result(

@@ -88,7 +88,7 @@ def test_values_that_pbt_changes_are_said():
     watched.tell("on_trial_start", 1)
     watched.tell("on_trial_start", 1)
     assert watched.lines == []
-    watched.trials[1].config = {"lr": 0.16, "seed": 0}
+    watched.trials[1].config = {"lr": 0.1600001, "seed": 0}
     watched.tell("on_trial_start", 1)
     assert watched.lines == ["cart/trial_1_lr=0.2 goes on from a better one, with lr 0.16"]
 
