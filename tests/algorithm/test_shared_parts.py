@@ -1,4 +1,4 @@
-"""CURL, RAD and RIMs with two remote workers and two learners: all stay equal, and continue exactly.
+"""CURL, RAD and RIMs with two remote workers and two learners: all stay equal, go on exactly.
 
 The tests share one algorithm, in the order of this file.
 """

@@ -21,6 +21,7 @@ from rllib_conspec.errors import UserError
 from rllib_conspec.report import comparing
 from rllib_conspec.report.curves import RETURN, SMOOTHING, SUCCESS, Curve, curve_of, quartiles
 from rllib_conspec.report.groups import Group, find_labelled, group_trials
+from rllib_conspec.report.mattered import sweeps
 from rllib_conspec.report.page import figures as F
 from rllib_conspec.report.page import tables
 from rllib_conspec.report.reading import read_trials
@@ -34,6 +35,7 @@ MODELS_SHOWN = 4  # groups of which one trial's models are asked
 CONFIGURED = 24  # groups whose configuration is on the page
 NOTED = 30  # gaps that are named one by one
 METRIC_POINTS = 400
+MANY = 20  # groups from which on importances are more than a hint
 METRICS = {"success": ("Success rate", SUCCESS), "return": ("Return", RETURN)}
 AGAINST = {"steps": ("environment steps", STEPS), "time": ("seconds", SECONDS)}
 STATUS_CLASS = {"finished": "good", "running": "", "failed": "bad", "stopped": "warn"}
@@ -130,6 +132,26 @@ class Report:
 
     def improvements(self) -> dict[str, object] | None:
         return tables.improvement_rows(comparing.improvements(self.curves[self.judged]["steps"]))
+
+    def mattered(self) -> list[dict[str, Any]]:
+        """What the groups of each sweep differ in."""
+        by = self.curves[self.judged]["steps"]
+        ends = {n: float(np.median([c.values[-1] for c in cs])) for n, cs in by.items() if cs}
+        shown = []
+        for k, found in enumerate(sweeps(self.groups, ends, METRICS[self.judged][0].lower())):
+            figure = F.sweep_figure(found)
+            shown.append(
+                {
+                    "experiment": found.experiment,
+                    "count": len(found.labels),
+                    "few": len(found.labels) < MANY,
+                    "what": f"{found.reached.name}, mean of the last {SMOOTHING} iterations",
+                    "figure": self._figure(f"mattered-{k}", figure),
+                    "best": f"best {sum(not t['quiet'] for t in figure['data'])}",
+                    "rows": tables.mattered_rows(found),
+                }
+            )
+        return shown
 
     # --- what models found ------------------------------------------------------------------------
 
@@ -249,8 +271,10 @@ class Report:
         count = sum(len(g.trials) for g in self.groups)
         curves = self.curve_figures()
         trials_shown, left_out = self.found()
+        mattered = self.mattered()
         many = len(self.groups) > F.DRAWN
         sections = [("curves", "Learning curves"), ("groups", "Groups")]
+        sections += [("mattered", "What mattered")] if mattered else []
         sections += [("found", "What was found")] if trials_shown else []
         sections += [("configuration", "Configuration")]
         return {
@@ -265,6 +289,7 @@ class Report:
             "groups_left_out": f"Curves are of the {F.DRAWN} best groups." if many else "",
             "improvements": self.improvements(),
             "improvement_of": METRICS[self.judged][0].lower(),
+            "mattered": mattered,
             "threshold": f"{self.threshold:g}",
             "smoothing": SMOOTHING,
             "status_class": STATUS_CLASS,

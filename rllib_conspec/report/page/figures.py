@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from rllib_conspec.report.curves import SMOOTHING, Curve, Summary
+from rllib_conspec.report.mattered import Sweep
 from rllib_conspec.reward_models.base import Row, Timeline
 
 COLOURS = 8  # series in style.css; beyond that, lines are dashed
 DASHES = ("solid", "dash", "dot")
 DRAWN = COLOURS * len(DASHES)  # groups that can be told apart
+BEST = 5  # lines of a sweep that stand out, of a quarter at most
 
 Figure = dict[str, Any]
 
@@ -100,6 +102,33 @@ def metric_figure(values: Mapping[str, np.ndarray], steps: np.ndarray) -> Figure
     """One metric while a trial learned; several lines where it has several parts."""
     traces = [_line(label, i, steps, own) for i, (label, own) in enumerate(values.items())]
     return _figure(traces, "environment steps", {"title": ""})
+
+
+def sweep_figure(sweep: Sweep) -> Figure:
+    """A line for every group through its values, in parallel axes, to what it reached. The best
+    stand out, and are drawn last.
+    """
+    axes = [*sweep.axes, sweep.reached]
+    places = np.stack([axis.places for axis in axes], axis=1)
+    best = sweep.order[: max(1, min(BEST, len(sweep.labels) // 4))]
+    traces = []
+    for i in reversed(sweep.order):
+        text = [f"{axis.name} {axis.text(i)}" for axis in axes]
+        line = _line(sweep.labels[i], 0 if i in best else 1, np.arange(len(axes)), places[i])
+        line |= {"mode": "lines+markers", "text": text, "quiet": i not in best}
+        line["hovertemplate"] = f"{'<br>'.join(text)}<extra></extra>"
+        traces.append(line)
+    figure = _figure(traces, "", {"title": "", "range": [-0.12, 1.12], "visible": False})
+    names = [axis.name for axis in axes]
+    figure["layout"]["xaxis"] |= {"tickvals": [*range(len(axes))], "ticktext": names}
+    figure["layout"]["xaxis"]["range"] = [-0.3, len(axes) - 0.7]
+    figure["layout"]["hovermode"] = "closest"
+    figure["layout"]["annotations"] = [
+        {"x": x, "y": y, "text": end, "showarrow": False}
+        for x, axis in enumerate(axes)
+        for y, end in zip((-0.07, 1.07), axis.ends, strict=True)
+    ]
+    return figure
 
 
 def _band(label: str, i: int, x, low, middle, high) -> list[dict[str, Any]]:

@@ -18,6 +18,8 @@ function faded(colour) {
 function coloured(trace) {
   const colour = trace.series ? token("series-" + trace.series) : token("text-quiet");
   const copy = { showlegend: false, ...trace };
+  if (trace.quiet) return { ...copy, opacity: 0.45, line: { color: token("text-quiet"), width: 1 },
+    marker: { color: token("text-quiet"), size: 4 } };
   if (trace.band) return { ...copy, fillcolor: faded(colour) };
   copy.line = { ...trace.line, color: colour };
   copy.marker = { ...trace.marker, color: colour };
@@ -63,7 +65,7 @@ function draw(plot) {
 
 function walk(plot, step) {
   const data = figures[plot.dataset.figure].data;
-  const lines = data.filter((t) => t.mode.startsWith("lines") && !t.band);
+  const lines = data.filter((t) => t.mode.startsWith("lines") && !t.band && !t.quiet);
   if (!lines.length) return;
   const xs = [...new Set(lines.flatMap((t) => t.x))].sort((a, b) => a - b);
   const before = plot.walked ?? (step > 0 ? -1 : xs.length);
@@ -76,11 +78,11 @@ function walk(plot, step) {
     trace.x.forEach((x, i) => {
       if (Math.abs(x - at) < Math.abs(trace.x[nearest] - at)) nearest = i;
     });
-    words.push(`${trace.name}: ${trace.y[nearest] ?? "nothing"}`);
+    words.push(`${trace.name}: ${trace.text?.[nearest] ?? trace.y[nearest] ?? "nothing"}`);
   }
   Plotly.Fx.hover(plot, { xval: at }, ["xy"]);
   const axis = figures[plot.dataset.figure].layout.xaxis.title.text;
-  document.getElementById("said").textContent = `${axis} ${at}; ${words.join("; ")}`;
+  document.getElementById("said").textContent = (axis ? `${axis} ${at}; ` : "") + words.join("; ");
 }
 
 function listen(plot) {

@@ -11,6 +11,7 @@ import numpy as np
 from rllib_conspec.report.comparing import Improvement, reached
 from rllib_conspec.report.curves import Curve
 from rllib_conspec.report.groups import Group
+from rllib_conspec.report.mattered import Sweep
 from rllib_conspec.report.trials import SECONDS, STEPS
 
 NOTHING = "–"
@@ -61,6 +62,20 @@ def improvement_rows(
     names = list(dict.fromkeys(a for a, _ in found))
     rows = [(a, [_chance(found.get((a, b))) for b in names]) for a in names]
     return {"names": names, "rows": rows}
+
+
+def mattered_rows(sweep: Sweep) -> list[dict[str, str]]:
+    """A line for every value, the most important first."""
+    best, axes = sweep.order[0], {axis.name: axis for axis in sweep.axes}
+    return [
+        {
+            "name": name,
+            "importance": f"{share:.2f}",
+            "best": axes[name].text(best),
+            "span": ", ".join(axes[name].choices) or " – ".join(axes[name].ends),
+        }
+        for name, share in sweep.importance.items()
+    ]
 
 
 def _chance(i: Improvement | None) -> Cell:

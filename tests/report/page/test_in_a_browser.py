@@ -2,6 +2,9 @@
 
 import pytest
 from browser import LAPTOP, PHONE, opened
+from trials_on_disk import write_trial
+
+from rllib_conspec.report.page.build import write_report
 
 FOCUSED = """() => {
   const e = document.activeElement;
@@ -77,3 +80,35 @@ def test_axe_finds_nothing_and_nothing_is_wider_than_the_window(page, browser, s
         watched.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
         assert watched.violations() == []
         assert watched.overflow() == 0
+
+
+@pytest.fixture(scope="module")
+def sweep_page(tmp_path_factory):
+    """Of six trials whose success rises with their learning rate."""
+    results = tmp_path_factory.mktemp("swept")
+    for i in range(6):
+        params = {"lr": 10.0 ** (i - 6), "conspec": {"coeff": (i * 5 % 6) / 10}, "seed": 0}
+        write_trial(results / "swept" / f"trial_{i}", [i / 10] * 40, params)
+    return write_report([str(results)], results / "out").page
+
+
+@pytest.mark.parametrize(("size", "scheme"), [(LAPTOP, "dark"), (PHONE, "light")])
+def test_what_mattered_in_a_sweep(sweep_page, browser, size, scheme):
+    with opened(browser, sweep_page.as_uri(), size, scheme) as watched:
+        section = watched.page.locator("#mattered")
+        plot = section.locator(".plot")
+        plot.scroll_into_view_if_needed()
+        plot.locator(".main-svg").first.wait_for()
+        assert plot.locator(".scatterlayer .trace").count() == 6
+        plot.focus()
+        said = []
+        for _ in range(3):
+            watched.page.keyboard.press("ArrowRight")
+            said.append(watched.page.locator("#said").text_content().partition(": ")[2])
+        assert sorted(said) == ["conspec.coeff 0.1", "lr 0.1", "success rate 0.5"]
+        rows = {
+            row.locator("th").text_content(): row.locator("td").all_text_contents()
+            for row in section.locator("tbody tr").all()
+        }
+        assert rows["lr"][1:] == ["0.1", "1e-06 – 0.1"] and set(rows) == {"lr", "conspec.coeff"}
+        assert watched.violations() == [] and watched.overflow() == 0
