@@ -28,7 +28,7 @@ from ray.rllib.utils.metrics import (
 )
 
 from rllib_conspec import auxiliary
-from rllib_conspec.algorithm.config import EpisodesConfig
+from rllib_conspec.algorithm.config_episodes import EpisodesConfig
 from rllib_conspec.algorithm.driver import OWN_STATE, RewardModelAlgorithm, learner_values
 from rllib_conspec.algorithm.entropy import missing
 from rllib_conspec.algorithm.env_runner import EpisodeRunner, News

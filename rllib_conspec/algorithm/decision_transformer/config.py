@@ -11,7 +11,7 @@ from ray.rllib.algorithms.algorithm_config import AlgorithmConfig, NotProvided
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.utils.annotations import override
 
-from rllib_conspec.algorithm.config import EpisodesConfig
+from rllib_conspec.algorithm.config_episodes import EpisodesConfig
 from rllib_conspec.algorithm.decision_transformer.learner import DecisionTransformerLearner
 from rllib_conspec.algorithm.decision_transformer.policy import Context, ContextPolicy
 from rllib_conspec.algorithm.decision_transformer.windows import (

@@ -39,7 +39,7 @@ def look_for(config: Any) -> tuple[Maker, Spaces]:
     """What makes a single environment as this algorithm's policy sees it, and its spaces."""
     from ray.rllib.env.env_context import EnvContext
 
-    from rllib_conspec.algorithm.config import EpisodesConfig
+    from rllib_conspec.algorithm.config_episodes import EpisodesConfig
 
     # Classes that are written for RLlib may ask it for the number of their worker.
     env, env_config = config.env, EnvContext(config.env_config, worker_index=0)

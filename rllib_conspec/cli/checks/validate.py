@@ -167,7 +167,7 @@ def _check_values(
     """
     from ray.tune.registry import ENV_CREATOR, _global_registry
 
-    from rllib_conspec.algorithm.config import EpisodesConfig
+    from rllib_conspec.algorithm.config_episodes import EpisodesConfig
 
     ours = isinstance(config, EpisodesConfig)
     config = config.copy(copy_frozen=False)
