@@ -55,8 +55,8 @@ def test_trials_that_had_finished_when_it_was_killed_are_not_run_again(command, 
 def test_what_a_population_has_changed_survives_a_kill(command, tmp_path):
     text = SWEEP.replace("small:", "population:").replace("num_samples: 6", "num_samples: 2")
     text = text.replace("training_iteration: 3", "training_iteration: 1000")
-    text = text.replace("{asha: {grace_period: 3}}", "{pbt: {perturbation_interval: 40}}")
-    (tmp_path / "population.yaml").write_text(text.replace("_frequency: 1", "_frequency: 20"))
+    text = text.replace("{asha: {grace_period: 3}}", "{pbt: {perturbation_interval: 100}}")
+    (tmp_path / "population.yaml").write_text(text.replace("_frequency: 1", "_frequency: 50"))
     both, soon = ("--ray-num-cpus", "2"), ("env", "TUNE_GLOBAL_CHECKPOINT_S=1")
 
     def rows():
