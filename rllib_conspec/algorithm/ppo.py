@@ -13,13 +13,11 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from itertools import accumulate
 from typing import Any
 
 import ray
 from ray.rllib.algorithms.algorithm_config import NotProvided
 from ray.rllib.algorithms.ppo import PPO, PPOConfig
-from ray.rllib.core.learner.training_data import TrainingData
 from ray.rllib.utils.annotations import override
 from ray.rllib.utils.metrics import (
     ENV_RUNNER_RESULTS,
@@ -35,9 +33,10 @@ from rllib_conspec.algorithm.env_runner import EpisodeRunner, News
 from rllib_conspec.algorithm.learner import WEIGHTS, EpisodePPOLearner
 from rllib_conspec.algorithm.lost_learners import LearnersLost
 from rllib_conspec.algorithm.policy import core_of
-from rllib_conspec.algorithm.report import Report, Share, fetched
+from rllib_conspec.algorithm.report import Report
 from rllib_conspec.algorithm.stock import Part, Round, Stock
 from rllib_conspec.algorithm.threads import cores_to_spare
+from rllib_conspec.algorithm.whole_episodes import WholeEpisodes
 from rllib_conspec.errors import OptionError
 from rllib_conspec.networks.cores import find_core
 from rllib_conspec.reward_models.together import pay_alike
@@ -363,49 +362,3 @@ def _play(runner: EpisodeRunner, round_: Round, news: Mapping[str, News]) -> Any
 
 def _play_for_later(runner: EpisodeRunner, round_: Round, news: Mapping[str, News]) -> None:
     runner.play_ahead(round_.position, news, round_.batches)
-
-
-class WholeEpisodes(TrainingData):
-    """Training data that is dealt out to learners by whole episodes; RLlib would cut one in two.
-
-    It holds the workers' shares, or references to them: learners fetch their own.
-    """
-
-    @classmethod
-    def of(cls, shares: Sequence[Sequence[Any]], reports: Sequence[Report]) -> WholeEpisodes:
-        """`shares` [worker][learner], and the workers' reports."""
-        data = cls(episodes=[])
-        count = len(shares[0])
-        # An episode counts one more step than it has.
-        lengths = [[s.length + 1 for s in report.summaries] for report in reports]
-        # A worker deals its episodes out in turn, beginning where the one before it ended, or the
-        # first learner would get all where workers have a single episode.
-        begins = list(accumulate(map(len, lengths), initial=0))[:-1]
-        data.shares, data.steps = [], []  # both [learner]
-        for i in range(count):
-            turns = [(i - begin) % count for begin in begins]
-            data.shares.append([own[j] for own, j in zip(shares, turns, strict=True)])
-            steps = (sum(own[j::count]) for own, j in zip(lengths, turns, strict=True))
-            data.steps.append(sum(steps))
-        data.count = sum(len(own) for own in lengths)
-        return data
-
-    def minibatch_size(self, episodes: int) -> int:
-        """That many episodes in RLlib's measure: their share of the batch's steps."""
-        return math.ceil(min(episodes, self.count) * sum(self.steps) / self.count)
-
-    @override(TrainingData)
-    def shard(self, num_shards: int, **kwargs: Any) -> list[tuple[TrainingData, dict]]:
-        # Equal for all, or the learners would wait for each other's gradients for ever.
-        count = math.ceil(kwargs.get("num_epochs", 1) * max(self.steps) / kwargs["minibatch_size"])
-        parts = []
-        for shares in self.shares:
-            part = WholeEpisodes(episodes=[])
-            part.shares = [shares]
-            parts.append((part, {"num_total_minibatches": count}))
-        return parts
-
-    @override(TrainingData)
-    def solve_refs(self) -> None:
-        found = [fetched(share) for shares in self.shares for share in shares]
-        self.episodes = [e for share in found if share is not None for e in Share(*share).rl]

@@ -16,7 +16,7 @@ from ray.rllib.utils.metrics import ALL_MODULES
 from runners import NOTHING_NEW, runner_of
 from tiny import MODEL, keys_config, plain_config
 
-from rllib_conspec.algorithm.ppo import WholeEpisodes
+from rllib_conspec.algorithm.whole_episodes import WholeEpisodes
 
 
 class OnDevice:

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from rllib_conspec import WholeEpisodePPOConfig
-from rllib_conspec.algorithm.ppo import WholeEpisodes
 from rllib_conspec.algorithm.report import Report, Share
+from rllib_conspec.algorithm.whole_episodes import WholeEpisodes
 from rllib_conspec.episodes import Summary
 
 
