@@ -7,7 +7,6 @@ are [T].
 from __future__ import annotations
 
 import numpy as np
-from scipy.ndimage import maximum_filter1d
 
 # Of what eqn 2 paid one, two and three steps before, this much is taken away (the authors' code).
 REPEAT_WEIGHTS = (1.0, 0.5, 0.25)
@@ -34,12 +33,23 @@ def window_reward(
     paid = thresholded(s, threshold)
     if once:
         return scale * only_best(paid).sum(axis=0)
-    # Beyond the episode's ends there is nothing, which is never above a score of 0 or more.
-    peak = maximum_filter1d(paid, 2 * window + 1, axis=-1, mode="constant", cval=0.0)
+    peak = highest_around(paid, window)
     paid = np.where(paid == peak, paid, 0.0)
     if remove_repeats:
         paid = without_repeats(paid)
     return scale * paid.sum(axis=0)
+
+
+def highest_around(paid: np.ndarray, window: int) -> np.ndarray:
+    """The maximum of `window` steps on either side; beyond the ends there is nothing. [H, T]
+
+    scipy.ndimage has it, too, but importing that takes every worker longer than it could ever save.
+    """
+    highest = paid.copy()
+    for k in range(1, window + 1):
+        np.maximum(highest[:, k:], paid[:, :-k], out=highest[:, k:])
+        np.maximum(highest[:, :-k], paid[:, k:], out=highest[:, :-k])
+    return highest
 
 
 def only_best(paid: np.ndarray) -> np.ndarray:
