@@ -23,6 +23,7 @@ from rllib_conspec.reward_models.conspec.contrast import (
     contrastive_loss,
     overlaps,
 )
+from rllib_conspec.reward_models.conspec.fortunes import NOTHING, Fortunes, Share
 from rllib_conspec.reward_models.conspec.judging import Verdict
 from rllib_conspec.reward_models.conspec.memory import Newest
 from rllib_conspec.reward_models.conspec.options import ConSpecOptions
@@ -60,6 +61,8 @@ class ConSpecLearner:
         self.iterations = 0  # with contrastive steps in them
         self.batches = 0  # taken in
         self.met_at: dict[int, int] = {}  # who met the criterion → batches taken in by then
+        self.fortunes = Fortunes()
+        self.fortune_at: dict[int, Share] = {}  # frozen prototype → how often it succeeded then
         self._rng = np.random.default_rng(seed)
         self.memory = MEMORIES[options.memory](options, self._rng)
         self.met = np.zeros(options.num_prototypes, dtype=bool)  # reached the criterion for good
@@ -103,6 +106,7 @@ class ConSpecLearner:
         if not self.options.learn:
             return
         self.batches += 1
+        self.fortunes.add(len(won), len(won) + len(lost))
         if self.options.memory == "newest":
             self._note_unseen(won, lost)
         self.memory.add(won, lost)
@@ -237,21 +241,27 @@ class ConSpecLearner:
         grown = self.streak[: self.active] + JUDGED_EVERY * o.steps_per_iteration
         self.streak[: self.active] = np.where(verdict.reaches(o.threshold), grown, 0)
         self.unseen_separation[: self.active] = verdict.separation
+        gone = verdict.refutes(o.threshold)
         for i, last in list(self.memory.frozen.items()):
             after = [k for k, (number, *_) in enumerate(ages) if 0 < number - last <= OWN_TIME]
-            if after:
+            if gone[i] and self.fortunes.lately.below(self.fortune_at.get(i, NOTHING)):
+                self._thaw(i)
+            elif after:
                 own = Verdict.of([won[k] for k in after], [lost[k] for k in after])
                 if own.successes >= HELD_OUT and own.refutes(o.threshold)[i]:
                     self._thaw(i)
 
     def _thaw(self, i: int) -> None:
-        """New episodes of its own time refute it: it is a live prototype again, and pays nothing.
+        """It is refuted: a live prototype again, which pays nothing.
 
-        Later ones say nothing against it: once the policy always takes a critical step, failures
-        have it too.
+        New episodes of its own time do so where they do not differ by it. Later ones say nothing
+        against it by that alone: once the policy always takes a critical step, failures have it,
+        too. But then the agent succeeds more often. If it succeeds less often than when the
+        prototype froze, the policy has found something else that matches, and lives on its pay.
         """
         self.memory.thaw(i)
         self.found_before.pop(i, None)
+        self.fortune_at.pop(i, None)
         self.met_at.pop(i, None)
         self.met[i], self.streak[i] = False, 0
 
@@ -282,6 +292,7 @@ class ConSpecLearner:
             if self.options.freeze:
                 telling = [int(j) for j in self.memory.frozen if self._tells[j]]
                 self.found_before[int(i)] = tuple(telling)
+                self.fortune_at[int(i)] = self.fortunes.lately
                 self.memory.freeze(int(i))
             self.met[i] = True
             self.met_at[int(i)] = self.batches
@@ -334,6 +345,8 @@ class ConSpecLearner:
             "iterations": self.iterations,
             "batches": self.batches,
             "met_at": dict(self.met_at),
+            "fortunes": [tuple(batch) for batch in self.fortunes.batches],
+            "fortune_at": {i: tuple(share) for i, share in self.fortune_at.items()},
             "unseen_separation": self.unseen_separation.copy(),
             "recolouring": self.recolouring.get_state(),
             "rng": self._rng.bit_generator.state,
@@ -355,6 +368,8 @@ class ConSpecLearner:
         self.active, self.iterations = state["active"], state["iterations"]
         self.batches, self.met_at = state.get("batches", 0), dict(state.get("met_at", {}))
         self.found_before = dict(state.get("found_before", {}))
+        self.fortunes = Fortunes(state.get("fortunes", ()))
+        self.fortune_at = {i: Share(*share) for i, share in state.get("fortune_at", {}).items()}
         self.unseen_separation = state["unseen_separation"].copy()
         self.recolouring.set_state(state.get("recolouring", {}))
         self._rng.bit_generator.state = state["rng"]

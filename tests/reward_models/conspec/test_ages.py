@@ -11,6 +11,7 @@ from learners import iterate, new_learner, until
 from rllib_conspec.episodes import Episode
 from rllib_conspec.reward_models.conspec.ages import HELD_OUT, Ages
 from rllib_conspec.reward_models.conspec.contrast import best_matches
+from rllib_conspec.reward_models.conspec.fortunes import LATELY
 from rllib_conspec.reward_models.conspec.learner import OWN_TIME
 
 AGES = {"memory": "ages", "memory_size": 40, "memory_batch": 8, "min_successes": 4}
@@ -188,6 +189,26 @@ def test_what_the_policy_does_now_and_did_not_before_is_no_critical_step():
     for i in np.flatnonzero(learner.met):
         best = [best_matches(learner.model, (int(i),), kind, 1).mean() for kind in (won, lost)]
         assert best[0] - best[1] > 0.4
+
+
+@pytest.mark.parametrize(("won", "stays"), [(8, True), (2, False)])
+def test_what_all_match_is_refuted_only_if_the_agent_succeeds_less_often_than_before(won, stays):
+    """A policy that always takes a critical step succeeds more; one that lives on pay, less."""
+    learner, rng = new_learner(**LEARNER), np.random.default_rng(0)
+    until(lambda: learner.met.any(), learner, rng)
+    (first, *_) = np.flatnonzero(learner.met)
+    assert learner.fortune_at[first].mean == 0.4
+    iterate(learner, rng, OWN_TIME)
+    for _ in range(2 * LATELY):
+        everyone = [marked_episode(rng, True) for _ in range(20)]
+        learner.add(everyone[:won], everyone[won:])
+        learner.step()
+        restored = new_learner(**LEARNER)
+        restored.set_state(learner.get_state())
+        assert restored.fortunes.lately == learner.fortunes.lately
+        assert restored.fortune_at == learner.fortune_at
+    assert bool(learner.met[first]) == (int(first) in learner.fortune_at) == stays
+    assert learner.snapshot().pays[first] == stays
 
 
 @pytest.mark.parametrize("late", [False, True])
