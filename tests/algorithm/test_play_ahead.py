@@ -87,6 +87,18 @@ def test_it_comes_to_the_same_as_waiting(ahead, tmp_path):
     assert curves[0][0] != curves[0][1]
 
 
+def test_through_gatherers_it_comes_to_the_same(ahead, tmp_path):
+    path, curves = ahead.save_to_path(str(tmp_path / "checkpoint")), []
+    for most in (2, 1):
+        with patch.object(ahead._workers, "_most", most):
+            before = counts(ahead)
+            curves.append([comparable(ahead.train()) for _ in range(3)])
+            assert counts(ahead)[1] == before[1] + 3
+        ahead.restore_from_path(path)
+    for expected, got in zip(*curves, strict=True):
+        assert differences(expected, got) == {}
+
+
 def test_steps_are_counted_once(ahead):
     before = ahead._position
     steps = [ahead.train()["env_runners"]["num_env_steps_sampled"] for _ in range(2)]

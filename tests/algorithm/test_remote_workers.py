@@ -1,4 +1,5 @@
-"""Two remote workers: what they pay, and what happens when they die or raise.
+"""Two remote workers: what they pay, and what happens when they die or raise; asked by the driver,
+and each through a gatherer.
 
 The tests share one algorithm, in the order of this file; the last one leaves no worker.
 """
@@ -12,6 +13,7 @@ import time
 
 import numpy as np
 import pytest
+import ray
 from inside import (
     learners_own_reward,
     make_prototypes_pay,
@@ -28,8 +30,8 @@ from tiny import LostMarbles, broken_success, keys_config, reached_fifty
 from rllib_conspec.algorithm.ppo import WorkersLost
 
 
-@pytest.fixture(scope="module")
-def pair(ray_local):
+@pytest.fixture(scope="module", params=[2, 1], ids=["asked by the driver", "gathered"])
+def pair(ray_local, request):
     """Two remote workers that share seven episodes, memories that forget nothing."""
     config = keys_config(
         runners=2, threshold=0.0, memory_size=500, memory_batch=4, freeze_after=1000
@@ -38,6 +40,7 @@ def pair(ray_local):
         delay_between_env_runner_restarts_s=1.0
     )
     algo = config.build_algo()
+    algo._workers._most = request.param
     yield algo
     algo.stop()
 
@@ -176,6 +179,23 @@ def test_an_exception_in_a_remote_worker_ends_training(pair):
     # A program that catches it, mends the cause and trains on, can.
     use(reached_fifty)
     wait_for_all(pair)
+
+
+def test_a_gatherer_that_is_killed(pair):
+    """Its worker's share is missing once; then the driver asks the worker itself."""
+    pair._workers._most = 1
+    wait_for_all(pair)
+    posts = pair._workers._posts
+    assert len(posts) == 2
+    ray.kill(posts[0].gatherer)
+    episodes, result = trained_on(pair)
+    assert len(episodes) == 3
+    (incident,) = result["incidents"]
+    assert incident.startswith("the process that gathers the answers of rollout workers 1 died")
+    episodes, result = trained_on(pair)
+    assert len(episodes) == 7
+    assert list(result["incidents"]) == []
+    assert len(posts) == 1
 
 
 def test_all_workers_gone_is_an_error_in_the_end(pair):
