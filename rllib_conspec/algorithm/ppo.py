@@ -35,7 +35,7 @@ from rllib_conspec.algorithm.learner import WEIGHTS, EpisodePPOLearner
 from rllib_conspec.algorithm.lost_learners import LearnersLost
 from rllib_conspec.algorithm.packed import packed
 from rllib_conspec.algorithm.policy import core_of
-from rllib_conspec.algorithm.remote_workers import RemoteWorkers
+from rllib_conspec.algorithm.remote_workers import MOST, RemoteWorkers
 from rllib_conspec.algorithm.report import Report
 from rllib_conspec.algorithm.stock import Part, Round, Stock
 from rllib_conspec.algorithm.threads import cores_to_spare
@@ -205,7 +205,10 @@ class WholeEpisodePPO(RewardModelAlgorithm, PPO):
         self._pays_by: Any = None  # the snapshot that was told last
         super().setup(config)
         self._stock = Stock(self._batches_per_round)
-        self._workers = RemoteWorkers(self.env_runner_group)
+        # The driver sends states of users' connectors, and waits for nobody: only requests of its
+        # own are sure to come after them.
+        most = math.inf if self.config.own_connectors else MOST
+        self._workers = RemoteWorkers(self.env_runner_group, most)
         # Where workers and reward models would share the same cores, nothing is gained.
         workers = self.config.num_env_runners
         waiting = workers > 0 and self._reward_model is not None

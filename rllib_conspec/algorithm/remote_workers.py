@@ -34,7 +34,7 @@ class RemoteWorkers:
     `packed`, or None. Who fails is taken out of service as RLlib does it.
     """
 
-    def __init__(self, group: EnvRunnerGroup, most: int = MOST) -> None:
+    def __init__(self, group: EnvRunnerGroup, most: float) -> None:
         self._group = group
         self._most = most
         self._manager = group._worker_manager

@@ -25,8 +25,10 @@ from inside import (
     trained_on,
     version_of,
 )
-from tiny import LostMarbles, broken_success, keys_config, reached_fifty
+from ray.rllib.connectors.connector_v2 import ConnectorV2
+from tiny import LostMarbles, broken_success, keys_config, plain_config, reached_fifty
 
+from rllib_conspec.algorithm import ppo
 from rllib_conspec.algorithm.ppo import WorkersLost
 
 
@@ -40,6 +42,7 @@ def pair(ray_local, request):
         delay_between_env_runner_restarts_s=1.0
     )
     algo = config.build_algo()
+    assert algo._workers._most == 16
     algo._workers._most = request.param
     yield algo
     algo.stop()
@@ -209,3 +212,20 @@ def test_all_workers_gone_is_an_error_in_the_end(pair):
     with pytest.raises(WorkersLost, match="worker_timeout_s"):
         pair.train()
     assert memories(pair) == before
+
+
+class Silent(ConnectorV2):
+    """A user's connector that changes nothing."""
+
+    def __call__(self, *, batch, **kwargs):
+        return batch
+
+
+def test_workers_with_connectors_of_a_users_are_asked_by_the_driver(built, monkeypatch):
+    """Which sends them the connectors' states: others' requests might come first."""
+    monkeypatch.setattr(ppo, "MOST", 1)
+    config = plain_config(runners=2)
+    config.env_runners(env_to_module_connector=lambda *args, **kwargs: Silent())
+    algo = built(config)
+    assert algo.train()["env_runners"]["num_episodes"] == 8
+    assert algo._workers._posts is None
