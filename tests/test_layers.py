@@ -20,6 +20,7 @@ LINES = [
         "annotations",
         "episodes",
         "errors",
+        "gatherer",
         "importing",
         "options",
         "recordings",

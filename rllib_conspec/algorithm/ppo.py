@@ -13,6 +13,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import ray
@@ -32,7 +33,9 @@ from rllib_conspec.algorithm.entropy import missing
 from rllib_conspec.algorithm.env_runner import EpisodeRunner, News
 from rllib_conspec.algorithm.learner import WEIGHTS, EpisodePPOLearner
 from rllib_conspec.algorithm.lost_learners import LearnersLost
+from rllib_conspec.algorithm.packed import packed
 from rllib_conspec.algorithm.policy import core_of
+from rllib_conspec.algorithm.remote_workers import MOST, RemoteWorkers
 from rllib_conspec.algorithm.report import Report
 from rllib_conspec.algorithm.stock import Part, Round, Stock
 from rllib_conspec.algorithm.threads import cores_to_spare
@@ -202,6 +205,10 @@ class WholeEpisodePPO(RewardModelAlgorithm, PPO):
         self._pays_by: Any = None  # the snapshot that was told last
         super().setup(config)
         self._stock = Stock(self._batches_per_round)
+        # The driver sends states of users' connectors, and waits for nobody: only requests of its
+        # own are sure to come after them.
+        most = math.inf if self.config.own_connectors else MOST
+        self._workers = RemoteWorkers(self.env_runner_group, most)
         # Where workers and reward models would share the same cores, nothing is gained.
         workers = self.config.num_env_runners
         waiting = workers > 0 and self._reward_model is not None
@@ -240,9 +247,7 @@ class WholeEpisodePPO(RewardModelAlgorithm, PPO):
         if not self._plays_ahead:
             return
         round_, news = self._stock.ask(self._position), {"weights": self._news["weights"]}
-        self.env_runner_group.foreach_env_runner_async(
-            partial(_play_for_later, round_=round_, news=news), tag=PLAY
-        )
+        self._workers.ask(ray.put(partial(_play_for_later, round_=round_, news=news)), PLAY)
 
     def _sample(self) -> None:
         """Fill the stock with every worker's answer: to the request made ahead, or to a new one.
@@ -263,27 +268,25 @@ class WholeEpisodePPO(RewardModelAlgorithm, PPO):
                 time.sleep(1.0)
                 self.restore_env_runners(self.env_runner_group)
         if self._plays_rounds and not self._stock.paid:
-            self._ask_ahead(self._stock.ask_ahead())
-
-    def _ask_ahead(self, round_: Round) -> None:
-        self.env_runner_group.foreach_env_runner_async(self._request(round_), tag=AHEAD)
+            self._workers.ask(self._request(self._stock.ask_ahead()), AHEAD)
 
     def _answers(self) -> tuple[Round, list[list[Part]]]:
         """What was asked for, and every worker's parts of it."""
-        group, limit = self.env_runner_group, self.config.sample_timeout_s
-        group.fetch_ready_async_reqs(tags=PLAY, timeout_seconds=limit)  # or who failed in them
-        found = group.fetch_ready_async_reqs(tags=AHEAD, timeout_seconds=limit)
+        limit, local = self.config.sample_timeout_s, self.config.num_env_runners == 0
+        self._workers.answers(PLAY, limit)  # or who failed in them
         ahead = []
-        for _, (round_, parts) in sorted(found, key=lambda answer: answer[0]):
+        for _, (round_, parts) in sorted(self._workers.answers(AHEAD, limit), key=itemgetter(0)):
             if self._stock.wants(round_):
                 ahead.append((round_, parts))
             else:  # its episodes are never used, but what befell players did happen
                 self._incidents += [line for _, _, report in parts for line in report.incidents]
-        answers = ahead or group.foreach_env_runner(
-            self._request(self._stock.ask(self._position)),
-            local_env_runner=self.config.num_env_runners == 0,
-            timeout_seconds=limit,
-        )
+        answers = ahead
+        if not ahead:
+            request = self._request(self._stock.ask(self._position))
+            answers = (
+                [request(self.env_runner)] if local else self._workers.ask_and_wait(request, limit)
+            )
+        self._incidents += self._workers.take_incidents()
         return answers[0][0] if answers else None, [parts for _, parts in answers]
 
     def _request(self, round_: Round) -> Any:
@@ -339,6 +342,11 @@ class WholeEpisodePPO(RewardModelAlgorithm, PPO):
         self._stock.spoil()
         self._tell(weights=weights[0])
 
+    @override(PPO)
+    def cleanup(self) -> None:
+        self._workers.stop()
+        super().cleanup()
+
     @override(RewardModelAlgorithm)
     def get_state(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         state = super().get_state(*args, **kwargs)
@@ -357,7 +365,8 @@ class WholeEpisodePPO(RewardModelAlgorithm, PPO):
 
 def _play(runner: EpisodeRunner, round_: Round, news: Mapping[str, News]) -> Any:
     """The round that was asked for, and this worker's parts of its batches."""
-    return round_, runner.sample_shares(round_.position, news, round_.batches)
+    answer = round_, runner.sample_shares(round_.position, news, round_.batches)
+    return packed(answer) if runner.worker_index else answer
 
 
 def _play_for_later(runner: EpisodeRunner, round_: Round, news: Mapping[str, News]) -> None:

@@ -6,7 +6,7 @@ arrays, into Ray's object store as one `Share`. The driver gets summaries, and h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -27,6 +27,15 @@ class Share(NamedTuple):
 
     rl: list[SingleAgentEpisode]  # with intrinsic rewards
     episodes: list[Episode]  # the same, as reward models see them; empty where there is no model
+
+
+class Held(NamedTuple):
+    """A reference that another process keeps in a list with others: where workers are many, it
+    would cost the driver too much to have all of them.
+    """
+
+    bundle: ray.ObjectRef  # to the list
+    place: int
 
 
 class Pointer(NamedTuple):
@@ -66,6 +75,24 @@ def fetched(thing: Any) -> Any:
 
     None if the worker that made it died, and its objects with it.
     """
+    return all_fetched([thing])[0]
+
+
+def all_fetched(things: Sequence[Any]) -> list[Any]:
+    """The same for each; lists of references are fetched once."""
+    bundles = {thing.bundle for thing in things if isinstance(thing, Held)}
+    lists = {bundle: _got(bundle) for bundle in bundles}
+    return [_got(_reference(thing, lists)) for thing in things]
+
+
+def _reference(thing: Any, lists: Mapping[ray.ObjectRef, list | None]) -> Any:
+    if not isinstance(thing, Held):
+        return thing
+    own = lists[thing.bundle]
+    return None if own is None else own[thing.place]
+
+
+def _got(thing: Any) -> Any:
     if not isinstance(thing, ray.ObjectRef):
         return thing
     try:
@@ -80,7 +107,7 @@ def episodes_at(pointers: Iterable[tuple[Any, Pointer]]) -> list[tuple[Any, Epis
     """
     pointers = list(pointers)
     shares = {_key(p.share): p.share for _, p in pointers}
-    found = {key: fetched(share) for key, share in shares.items()}
+    found = dict(zip(shares, all_fetched(list(shares.values())), strict=True))
     return [
         (label, found[_key(p.share)].episodes[p.index])
         for label, p in pointers
@@ -89,7 +116,7 @@ def episodes_at(pointers: Iterable[tuple[Any, Pointer]]) -> list[tuple[Any, Epis
 
 
 def _key(share: Any) -> Any:
-    return share if isinstance(share, ray.ObjectRef) else id(share)
+    return share if isinstance(share, ray.ObjectRef | Held) else id(share)
 
 
 def joined(

@@ -10,7 +10,7 @@ from typing import Any
 from ray.rllib.core.learner.training_data import TrainingData
 from ray.rllib.utils.annotations import override
 
-from rllib_conspec.algorithm.report import Report, Share, fetched
+from rllib_conspec.algorithm.report import Report, Share, all_fetched
 
 
 class WholeEpisodes(TrainingData):
@@ -52,5 +52,5 @@ class WholeEpisodes(TrainingData):
 
     @override(TrainingData)
     def solve_refs(self) -> None:
-        found = [fetched(share) for shares in self.shares for share in shares]
+        found = all_fetched([share for shares in self.shares for share in shares])
         self.episodes = [e for share in found if share is not None for e in Share(*share).rl]

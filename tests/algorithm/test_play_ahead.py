@@ -15,7 +15,7 @@ from inside import (
 from tiny import keys_config, plain_config
 
 from rllib_conspec.algorithm.env_runner import EpisodeRunner
-from rllib_conspec.algorithm.ppo import WholeEpisodePPO
+from rllib_conspec.algorithm.ppo import PLAY, WholeEpisodePPO
 
 
 class Counting(EpisodeRunner):
@@ -85,6 +85,19 @@ def test_it_comes_to_the_same_as_waiting(ahead, tmp_path):
         for expected, got in zip(curves[0], other, strict=True):
             assert differences(expected, got) == {}
     assert curves[0][0] != curves[0][1]
+
+
+def test_through_gatherers_it_comes_to_the_same(ahead, tmp_path):
+    path, curves = ahead.save_to_path(str(tmp_path / "checkpoint")), []
+    for most in (2, 1):
+        with patch.object(ahead._workers, "_most", most):
+            before = counts(ahead)
+            curves.append([comparable(ahead.train()) for _ in range(3)])
+            ahead._workers.answers(PLAY, None)  # or our question might come before the request
+            assert counts(ahead)[1] == before[1] + 3
+        ahead.restore_from_path(path)
+    for expected, got in zip(*curves, strict=True):
+        assert differences(expected, got) == {}
 
 
 def test_steps_are_counted_once(ahead):

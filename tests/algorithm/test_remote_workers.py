@@ -1,4 +1,5 @@
-"""Two remote workers: what they pay, and what happens when they die or raise.
+"""Two remote workers: what they pay, and what happens when they die or raise; asked by the driver,
+and each through a gatherer.
 
 The tests share one algorithm, in the order of this file; the last one leaves no worker.
 """
@@ -12,6 +13,7 @@ import time
 
 import numpy as np
 import pytest
+import ray
 from inside import (
     learners_own_reward,
     make_prototypes_pay,
@@ -23,13 +25,15 @@ from inside import (
     trained_on,
     version_of,
 )
-from tiny import LostMarbles, broken_success, keys_config, reached_fifty
+from ray.rllib.connectors.connector_v2 import ConnectorV2
+from tiny import LostMarbles, broken_success, keys_config, plain_config, reached_fifty
 
+from rllib_conspec.algorithm import ppo
 from rllib_conspec.algorithm.ppo import WorkersLost
 
 
-@pytest.fixture(scope="module")
-def pair(ray_local):
+@pytest.fixture(scope="module", params=[2, 1], ids=["asked by the driver", "gathered"])
+def pair(ray_local, request):
     """Two remote workers that share seven episodes, memories that forget nothing."""
     config = keys_config(
         runners=2, threshold=0.0, memory_size=500, memory_batch=4, freeze_after=1000
@@ -38,6 +42,8 @@ def pair(ray_local):
         delay_between_env_runner_restarts_s=1.0
     )
     algo = config.build_algo()
+    assert algo._workers._most == 16
+    algo._workers._most = request.param
     yield algo
     algo.stop()
 
@@ -178,6 +184,23 @@ def test_an_exception_in_a_remote_worker_ends_training(pair):
     wait_for_all(pair)
 
 
+def test_a_gatherer_that_is_killed(pair):
+    """Its worker's share is missing once; then the driver asks the worker itself."""
+    pair._workers._most = 1
+    wait_for_all(pair)
+    posts = pair._workers._posts
+    assert len(posts) == 2
+    ray.kill(posts[0].gatherer)
+    episodes, result = trained_on(pair)
+    assert len(episodes) == 3
+    (incident,) = result["incidents"]
+    assert incident.startswith("the process that gathers the answers of rollout workers 1 died")
+    episodes, result = trained_on(pair)
+    assert len(episodes) == 7
+    assert list(result["incidents"]) == []
+    assert len(posts) == 1
+
+
 def test_all_workers_gone_is_an_error_in_the_end(pair):
     """Not silent iterations with nothing in them. Comes last: nobody is left afterwards."""
     wait_for_all(pair)
@@ -189,3 +212,20 @@ def test_all_workers_gone_is_an_error_in_the_end(pair):
     with pytest.raises(WorkersLost, match="worker_timeout_s"):
         pair.train()
     assert memories(pair) == before
+
+
+class Silent(ConnectorV2):
+    """A user's connector that changes nothing."""
+
+    def __call__(self, *, batch, **kwargs):
+        return batch
+
+
+def test_workers_with_connectors_of_a_users_are_asked_by_the_driver(built, monkeypatch):
+    """Which sends them the connectors' states: others' requests might come first."""
+    monkeypatch.setattr(ppo, "MOST", 1)
+    config = plain_config(runners=2)
+    config.env_runners(env_to_module_connector=lambda *args, **kwargs: Silent())
+    algo = built(config)
+    assert algo.train()["env_runners"]["num_episodes"] == 8
+    assert algo._workers._posts is None

@@ -2,6 +2,7 @@
 
 import pickle
 import time
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -10,7 +11,15 @@ from inside import learner_of, trained_on
 from ray.rllib.env.single_agent_episode import SingleAgentEpisode
 from tiny import CONSTANT, keys_config
 
-from rllib_conspec.algorithm.report import Pointer, Share, episodes_at, fetched, joined
+from rllib_conspec.algorithm.report import (
+    Held,
+    Pointer,
+    Share,
+    all_fetched,
+    episodes_at,
+    fetched,
+    joined,
+)
 from rllib_conspec.episodes import Episode, PackedEpisode
 from rllib_conspec.reward_models.conspec.memory import EpisodeMemory
 
@@ -115,6 +124,20 @@ def test_a_share_is_fetched_once_for_all_of_its_episodes(ray_local):
     assert found[1][1] is not found[3][1]
 
 
+def test_references_in_a_list_that_is_elsewhere(ray_local):
+    shares = [ray.put(Share([], [whole(played(n)), whole(played(n + 1))])) for n in (2, 5)]
+    bundle = ray.put(shares)
+    held = [Held(bundle, place) for place in (1, 0)]
+    with patch.object(ray, "get", wraps=ray.get) as get:
+        found = all_fetched([*held, shares[0], "here"])
+    assert [len(share.episodes[0]) for share in found[:3]] == [5, 2, 2]
+    assert found[3] == "here"
+    assert [call.args[0] for call in get.call_args_list].count(bundle) == 1
+    assert len(fetched(held[0]).episodes[1]) == 6
+    found = episodes_at([("a", Pointer(held[0], 1)), ("b", Pointer(Held(bundle, 1), 0))])
+    assert [(label, len(e)) for label, e in found] == [("a", 6), ("b", 5)]
+
+
 def test_what_is_here_is_not_fetched(ray_local):
     share = Share([], [whole(played(2))])
     assert fetched(share) is share
@@ -141,6 +164,7 @@ def test_episodes_whose_worker_died_are_left_out(ray_local):
     (lost,), (kept,) = (
         ray.get(owner.put.remote(episode(i))) for i, owner in enumerate((mortal, other))
     )
+    bundle = ray.put([lost, kept])
     ray.kill(mortal)
     deadline = time.monotonic() + 60
     while episodes_at([(None, Pointer(lost, 0))]):  # Ray takes a second or two to notice
@@ -149,6 +173,25 @@ def test_episodes_whose_worker_died_are_left_out(ray_local):
     found = episodes_at([("a", Pointer(lost, 1)), ("b", Pointer(kept, 1))])
     assert [label for label, _ in found] == ["b"]
     assert (found[0][1].observations == 1).all()
+    lost, kept = all_fetched([Held(bundle, 0), Held(bundle, 1)])
+    assert lost is None
+    assert len(kept.episodes) == 2
+
+
+def test_references_whose_keeper_died_are_left_out(ray_local):
+    @ray.remote(num_cpus=0)
+    class Keeper:
+        def keep(self, references):
+            return [ray.put(references)]
+
+    keeper, share = Keeper.remote(), ray.put(Share([], [whole(played(2))]))
+    (bundle,) = ray.get(keeper.keep.remote([share]))
+    ray.kill(keeper)
+    deadline = time.monotonic() + 60
+    while fetched(Held(bundle, 0)) is not None:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert all_fetched([Held(bundle, 0), "here"]) == [None, "here"]
 
 
 # --- copies -------------------------------------------------------------------------------------

@@ -70,8 +70,11 @@ def unpaid(ray_local):
 
 @pytest.fixture(scope="module")
 def twins(ray_local):
-    """Two of the same seed. Some batches are paid and learned from."""
+    """Two of the same seed; the second one's workers are asked through gatherers. Some batches are
+    paid and learned from.
+    """
     algos = [lottery(chance=0.04).build_algo() for _ in range(2)]
+    algos[1]._workers._most = 1
     yield algos
     for algo in algos:
         algo.stop()
