@@ -24,6 +24,13 @@ from rllib_conspec.episodes import Episode, Summary
 from rllib_conspec.options import Options
 
 
+def milestone(count: int, first: int) -> int:
+    """The largest of first, 2 · first, 4 · first … that a count has reached: a line with it in place
+    of the count is another one only when it has doubled.
+    """
+    return first << (count // first).bit_length() - 1
+
+
 @dataclass(frozen=True)
 class Setting:
     """Where a model works: what it is told besides its own options."""
@@ -164,7 +171,10 @@ class RewardModel:
         raise NotImplementedError
 
     def hints(self) -> list[str]:
-        """Why it does not pay yet, and what would help: one line each, none when all is well."""
+        """Why it does not pay yet, and what would help: one line each, none when all is well.
+
+        A line is shown when it is new: counts in it are to be `milestone`s.
+        """
         return []
 
     # --- on every rollout worker ----------------------------------------------------------------

@@ -27,7 +27,7 @@ from rllib_conspec.episodes import Episode, PackedEpisode
 from rllib_conspec.networks.encoders import orthogonal
 from rllib_conspec.options import option
 from rllib_conspec.reward_models.attribution import Attribution
-from rllib_conspec.reward_models.base import Setting
+from rllib_conspec.reward_models.base import Setting, milestone
 from rllib_conspec.reward_models.steps import StepEncoder, StepOptions, Steps, mask_of
 
 EPISODES = 200  # of equal returns, before a word is said
@@ -137,8 +137,9 @@ class RRD(Attribution):
     def hints(self) -> list[str]:
         if self.paying or self._seen < EPISODES:
             return []
+        count = milestone(self._seen, EPISODES)
         return [
-            f"all of {self._seen} episodes had the return {self.total(self._memory[0]):g}, so "
+            f"all of {count} episodes had the return {self.total(self._memory[0]):g}, so "
             "there is nothing to tell steps apart by. A task that is easier at first, or a larger "
             "entropy_coeff, would help."
         ]

@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from rllib_conspec.episodes import Episode, PackedEpisode
 from rllib_conspec.options import option
 from rllib_conspec.reward_models.attribution import Attribution
-from rllib_conspec.reward_models.base import Setting
+from rllib_conspec.reward_models.base import Setting, milestone
 from rllib_conspec.reward_models.steps import StepEncoder, StepOptions, Steps, mask_of
 
 EPISODES = 200  # of equal returns, before a word is said
@@ -235,8 +235,9 @@ class Rudder(Attribution):
     def hints(self) -> list[str]:
         totals = {lesson.total for lesson in self._lessons}
         if len(totals) == 1 and self._seen >= EPISODES:
+            count = milestone(self._seen, EPISODES)
             return [
-                f"all of {self._seen} episodes had the return {totals.pop():g}, so there is "
+                f"all of {count} episodes had the return {totals.pop():g}, so there is "
                 "nothing to tell steps apart by: it waits for another one. A task that is easier "
                 "at first, or a larger entropy_coeff, would help."
             ]

@@ -26,7 +26,7 @@ from rllib_conspec.episodes import Episode
 from rllib_conspec.networks.encoders import orthogonal
 from rllib_conspec.options import option
 from rllib_conspec.reward_models.attribution import Attribution
-from rllib_conspec.reward_models.base import Setting
+from rllib_conspec.reward_models.base import Setting, milestone
 from rllib_conspec.reward_models.steps import StepEncoder, StepOptions, Steps, mask_of, padded
 
 EPISODES = 200  # without any reward, before a word is said
@@ -159,8 +159,9 @@ class SynthRs(Attribution):
     def hints(self) -> list[str]:
         if self.paying or self._seen < EPISODES:
             return []
+        count = milestone(self._seen, EPISODES)
         return [
-            f"no reward in {self._seen} episodes, so there is nothing that states could have "
+            f"no reward in {count} episodes, so there is nothing that states could have "
             "contributed to. A task that is easier at first, or a larger entropy_coeff, would help."
         ]
 

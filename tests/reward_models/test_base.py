@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 from gymnasium import spaces
+from hypothesis import given
+from hypothesis import strategies as st
 
 from rllib_conspec.episodes import Summary
 from rllib_conspec.options import Options
-from rllib_conspec.reward_models.base import Description, RewardModel, Setting
+from rllib_conspec.reward_models.base import Description, RewardModel, Setting, milestone
 
 SETTING = Setting(spaces.Box(0, 255, (5, 5, 3), np.uint8), spaces.Discrete(2))
 
@@ -66,3 +68,11 @@ def test_what_every_model_must_write_itself(call):
 
 def test_shape_of_a_setting():
     assert SETTING.shape == (5, 5, 3)
+
+
+@given(st.integers(1, 300), st.integers(0, 10**6))
+def test_milestones_double(first, beyond):
+    reached = first
+    while 2 * reached <= first + beyond:
+        reached *= 2
+    assert milestone(first + beyond, first) == reached

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rllib_conspec.reward_models.base import milestone
 from rllib_conspec.reward_models.conspec.scorer import episode_scores
 
 if TYPE_CHECKING:
@@ -23,20 +24,22 @@ def hints(learner: ConSpecLearner) -> list[str]:
         return []
     won, lost = learner.memory.seen
     if not won and lost >= EPISODES:
+        count = milestone(lost, EPISODES)
         return [
-            f"no success in {lost} episodes, so there is nothing to learn from yet. A task that is "
+            f"no success in {count} episodes, so there is nothing to learn from yet. A task that is "
             "easier at first, a larger entropy_coeff, or another `success` would help."
         ]
     if not lost and won >= EPISODES:
+        count = milestone(won, EPISODES)
         return [
-            f"all of {won} episodes count as successes, so there is no failure to compare them "
+            f"all of {count} episodes count as successes, so there is no failure to compare them "
             "with. Say what success is: `success: top_k` (the best of each batch), `goal` or a "
             "function of your own."
         ]
     if not learner.learning:
         return []
     found = []
-    if not learner.met.any() and learner.iterations >= ITERATIONS:
+    if not learner.met.any() and _at_a_milestone(learner.iterations):
         found.append(
             f"no prototype has met the criterion after {learner.iterations} iterations of learning."
             f"{_best(learner)} A critical step must be visible in a single observation; a lower "
@@ -49,6 +52,10 @@ def hints(learner: ConSpecLearner) -> list[str]:
             "apart yet."
         )
     return found
+
+
+def _at_a_milestone(iterations: int) -> bool:
+    return iterations >= ITERATIONS and iterations == milestone(iterations, ITERATIONS)
 
 
 def _best(learner: ConSpecLearner) -> str:

@@ -25,6 +25,10 @@ def test_no_success_is_said_after_a_while(memory):
     (hint,) = hints(learner)
     assert hint.startswith(f"no success in {EPISODES} episodes")
     assert "`success`" in hint
+    add_frames(learner, 0, EPISODES - 1)
+    assert hints(learner) == [hint]  # the same line, which nobody shows again
+    add_frames(learner, 0, 1)
+    assert hints(learner) == [hint.replace(f"{EPISODES}", f"{2 * EPISODES}")]
     add_frames(learner, 1, 0)
     assert hints(learner) == []
 
@@ -63,6 +67,11 @@ def test_a_criterion_that_nobody_meets_is_said_with_the_best_separation():
     assert "separates new episodes by 0.25." in hint
     learner.unseen_separation[:] = np.nan
     assert "separates" not in hints(learner)[0]
+    said = []
+    for learner.iterations in range(8 * ITERATIONS):
+        said += [learner.iterations] * len(hints(learner))
+    assert said == [ITERATIONS, 2 * ITERATIONS, 4 * ITERATIONS]
+    learner.iterations = ITERATIONS
     learner.met[1] = True
     assert hints(learner) == []
 
