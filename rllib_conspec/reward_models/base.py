@@ -25,8 +25,8 @@ from rllib_conspec.options import Options
 
 
 def milestone(count: int, first: int) -> int:
-    """The largest of first, 2 · first, 4 · first … that a count has reached: a line with it in place
-    of the count is another one only when it has doubled.
+    """The largest of first, 2 · first, 4 · first … that a count has reached: a line that names it
+    instead of the count is another one only when it has doubled.
     """
     return first << (count // first).bit_length() - 1
 

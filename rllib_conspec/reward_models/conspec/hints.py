@@ -26,8 +26,8 @@ def hints(learner: ConSpecLearner) -> list[str]:
     if not won and lost >= EPISODES:
         count = milestone(lost, EPISODES)
         return [
-            f"no success in {count} episodes, so there is nothing to learn from yet. A task that is "
-            "easier at first, a larger entropy_coeff, or another `success` would help."
+            f"no success in {count} episodes, so there is nothing to learn from yet. A task that "
+            "is easier at first, a larger entropy_coeff, or another `success` would help."
         ]
     if not lost and won >= EPISODES:
         count = milestone(won, EPISODES)
