@@ -16,16 +16,19 @@ from rllib_conspec.cli.running.watch import trial_name
 
 DIGITS = 4  # of a drawn number: what is printed is what is trained with again
 ITERATION = "training_iteration"
+SEED = ("seed",)
 ONE_TRIAL = {"num_samples": 1, "scheduler": "fifo", "search": "random"}
 
 
 def say_best(
     experiment: Experiment, file: str | None, trials: list[Any], say: Callable[[str], None]
 ) -> None:
-    """Say which of several trials was the best, if something differs between them."""
+    """Say which of several trials was the best, if something differs between them that one would
+    choose: the best of several seeds was lucky.
+    """
     space = space_of(experiment)
     best = best_of(trials, experiment.metric, experiment.mode)
-    if len(trials) < 2 or not space or best is None:
+    if len(trials) < 2 or not set(space) - {SEED} or best is None:
         return
     values = {path: rounded(at(best.config, path)) for path in space}
     reached = metric(best.last_result, experiment.metric)

@@ -90,6 +90,7 @@ def test_runs_that_are_no_sweep_say_nothing():
         (Experiment("x", config={"lr": 0.1}), [trial(0, 0.5), trial(1, 0.5)]),
         (Experiment("x", config={"lr": {"choice": [1]}}), [trial(0, 0.5)]),
         (Experiment("x", config={"lr": {"choice": [1]}}), [trial(0, None), trial(1, None)]),
+        (Experiment("x", config={"seed": {"grid_search": [0, 1]}}), [trial(0, 0.5), trial(1, 0.5)]),
     ):
         experiment.metric = "env_runners/success_rate_20"
         say_best(experiment, None, trials, [].remove)
