@@ -190,6 +190,8 @@ def _by_half(more: int) -> str:
 
 
 def _spread(quarters: tuple[float, float, float], measure: Measure) -> str:
+    if not any(map(math.isfinite, quarters)):
+        return f"never {measure.threshold:g}"
     low, middle, high = (number(value) for value in quarters)
     what = "at the end" if measure.threshold is None else f"steps to {measure.threshold:g}"
     return f"{middle} {what} (quartiles {low} and {high})"
