@@ -77,21 +77,29 @@ def dumped(memory: dict[str, Any]) -> bytes:
     still awaited, is left out.
     """
     stream = io.BytesIO()
-    pickler = cloudpickle.Pickler(stream)
-    pickler.persistent_id = _name_of
-    pickler.dump(memory)
+    _Pickler(stream).dump(memory)
     return stream.getvalue()
 
 
 def loaded(stored: bytes, trials: list[Trial]) -> dict[str, Any]:
     """What was dumped, about these trials."""
-    by_name = {trial.trial_id: trial for trial in trials}
-    unpickler = pickle.Unpickler(io.BytesIO(stored))
-    unpickler.persistent_load = by_name.get
-    return unpickler.load()
+    return _Unpickler(io.BytesIO(stored), trials).load()
 
 
-def _name_of(value: Any) -> str | None:
-    if isinstance(value, Trial):
-        return value.trial_id
-    return GONE if isinstance(value, (ObjectRef, _FutureTrainingResult)) else None
+# As methods: what is set from outside is not called by every version of Python.
+
+
+class _Pickler(cloudpickle.Pickler):
+    def persistent_id(self, value: Any) -> str | None:
+        if isinstance(value, Trial):
+            return value.trial_id
+        return GONE if isinstance(value, (ObjectRef, _FutureTrainingResult)) else None
+
+
+class _Unpickler(pickle.Unpickler):
+    def __init__(self, stream: io.BytesIO, trials: list[Trial]) -> None:
+        super().__init__(stream)
+        self._by_name = {trial.trial_id: trial for trial in trials}
+
+    def persistent_load(self, name: str) -> Trial | None:
+        return self._by_name.get(name)
