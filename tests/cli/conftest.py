@@ -4,9 +4,12 @@ live page of real runs.
 
 import os
 import pickle
+import queue
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,10 +106,18 @@ class Command:
             stderr=subprocess.STDOUT,
             text=True,
         )
+        # Read at once: a process whose output nobody takes stands still when the pipe is full.
+        self._lines = queue.SimpleQueue()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self._lines.put(line)
+        self._lines.put(None)
 
     def wait_for(self, text):
         """Read until a line has `text` in it."""
-        for line in self.process.stdout:
+        while (line := self._lines.get()) is not None:
             self.output += line
             if text in line:
                 return
@@ -114,12 +125,14 @@ class Command:
 
     def finish(self, timeout=300):
         """Wait for the end; exit code and output."""
+        end = time.monotonic() + timeout
         try:
-            rest, _ = self.process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
+            while (line := self._lines.get(timeout=max(0, end - time.monotonic()))) is not None:
+                self.output += line
+            self.process.wait(max(0, end - time.monotonic()))
+        except (queue.Empty, subprocess.TimeoutExpired) as error:
             self.process.kill()
-            raise
-        self.output += rest
+            raise AssertionError(f"not at its end after {timeout} s:\n{self.output}") from error
         return self.process.returncode, self.output
 
 
